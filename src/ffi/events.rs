@@ -1,0 +1,179 @@
+//! Events of the server that the module follows.
+
+use std::ffi::{c_char, c_int, c_void, CStr};
+
+use redis_module::raw;
+
+use super::string::Str;
+use super::{api, guard, Ctx};
+
+/// What a module does when things happen in the server.
+///
+/// All but [`Events::before_sleep`] run nested in something else that the server does: there,
+/// nothing may be written or replicated.
+pub trait Events: 'static {
+    /// The event loop is about to sleep. Here keys may be written and effects replicated.
+    fn before_sleep(ctx: &Ctx);
+    /// The event loop woke up: what was replied before has been sent.
+    fn after_sleep();
+    fn role_changed(is_primary: bool);
+    /// The keys of one database, or of all, are gone.
+    fn flushed(db: Option<i32>);
+    fn swapped(first: i32, second: i32);
+    fn client_gone(id: u64);
+    /// A child process was forked, to write an AOF file or a snapshot.
+    fn forked();
+    /// Settings of the server have changed.
+    fn config_changed();
+    /// A key appeared in a database: loaded, restored, renamed or moved. `name` is lent.
+    fn key_appeared(ctx: &Ctx, how: Appeared, name: &[u8]);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Appeared {
+    /// From an RDB file, of any type.
+    Loaded,
+    Restored,
+    Moved,
+}
+
+/// Follows the events. False if the server does not know one of them.
+pub fn subscribe<E: Events>(ctx: &Ctx) -> bool {
+    let events: [(u64, raw::RedisModuleEventCallback); 7] = [
+        (raw::REDISMODULE_EVENT_EVENTLOOP, Some(event_loop::<E>)),
+        (raw::REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, Some(role::<E>)),
+        (raw::REDISMODULE_EVENT_FLUSHDB, Some(flush::<E>)),
+        (raw::REDISMODULE_EVENT_SWAPDB, Some(swap::<E>)),
+        (raw::REDISMODULE_EVENT_CLIENT_CHANGE, Some(client::<E>)),
+        (raw::REDISMODULE_EVENT_FORK_CHILD, Some(fork::<E>)),
+        (raw::REDISMODULE_EVENT_CONFIG, Some(config::<E>)),
+    ];
+    let subscribe = api!(RedisModule_SubscribeToServerEvent);
+    let followed = events.into_iter().all(|(id, callback)| {
+        let event = raw::RedisModuleEvent { id, dataver: 1 };
+        // SAFETY: the context is valid; each callback takes the data of the event it is for.
+        unsafe { subscribe(ctx.as_ptr(), event, callback) == raw::REDISMODULE_OK as c_int }
+    });
+    let subscribe = api!(RedisModule_SubscribeToKeyspaceEvents);
+    let classes = raw::REDISMODULE_NOTIFY_GENERIC | raw::REDISMODULE_NOTIFY_LOADED;
+    // SAFETY: the context is valid.
+    let status = unsafe { subscribe(ctx.as_ptr(), classes, Some(keyspace::<E>)) };
+    followed && status == raw::REDISMODULE_OK as c_int
+}
+
+unsafe extern "C" fn event_loop<E: Events>(
+    ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    moment: u64,
+    _data: *mut c_void,
+) {
+    guard((), || match moment {
+        // SAFETY: the context is valid for this call.
+        raw::REDISMODULE_SUBEVENT_EVENTLOOP_BEFORE_SLEEP => E::before_sleep(&unsafe { Ctx::new(ctx) }),
+        raw::REDISMODULE_SUBEVENT_EVENTLOOP_AFTER_SLEEP => E::after_sleep(),
+        _ => {}
+    });
+}
+
+unsafe extern "C" fn role<E: Events>(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    role: u64,
+    _data: *mut c_void,
+) {
+    guard((), || {
+        E::role_changed(role == raw::REDISMODULE_EVENT_REPLROLECHANGED_NOW_MASTER)
+    });
+}
+
+unsafe extern "C" fn flush<E: Events>(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    moment: u64,
+    data: *mut c_void,
+) {
+    guard((), || {
+        if moment != raw::REDISMODULE_SUBEVENT_FLUSHDB_END {
+            return;
+        }
+        // SAFETY: this is the data of a flush event.
+        if let Some(flush) = unsafe { data.cast::<raw::RedisModuleFlushInfo>().as_ref() } {
+            E::flushed((flush.dbnum >= 0).then_some(flush.dbnum));
+        }
+    });
+}
+
+unsafe extern "C" fn swap<E: Events>(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    _moment: u64,
+    data: *mut c_void,
+) {
+    guard((), || {
+        // SAFETY: this is the data of a swap event.
+        if let Some(swap) = unsafe { data.cast::<raw::RedisModuleSwapDbInfo>().as_ref() } {
+            E::swapped(swap.dbnum_first, swap.dbnum_second);
+        }
+    });
+}
+
+unsafe extern "C" fn client<E: Events>(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    change: u64,
+    data: *mut c_void,
+) {
+    guard((), || {
+        if change != raw::REDISMODULE_SUBEVENT_CLIENT_CHANGE_DISCONNECTED {
+            return;
+        }
+        // SAFETY: this is the data of a client event.
+        if let Some(client) = unsafe { data.cast::<raw::RedisModuleClientInfo>().as_ref() } {
+            E::client_gone(client.id);
+        }
+    });
+}
+
+unsafe extern "C" fn fork<E: Events>(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    moment: u64,
+    _data: *mut c_void,
+) {
+    guard((), || {
+        if moment == raw::REDISMODULE_SUBEVENT_FORK_CHILD_BORN {
+            E::forked();
+        }
+    });
+}
+
+unsafe extern "C" fn config<E: Events>(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    _change: u64,
+    _data: *mut c_void,
+) {
+    guard((), E::config_changed);
+}
+
+unsafe extern "C" fn keyspace<E: Events>(
+    ctx: *mut raw::RedisModuleCtx,
+    _class: c_int,
+    event: *const c_char,
+    key: *mut raw::RedisModuleString,
+) -> c_int {
+    guard((), || {
+        // SAFETY: the server passes the event's name as a C string.
+        let how = match unsafe { CStr::from_ptr(event) }.to_bytes() {
+            b"loaded" => Appeared::Loaded,
+            b"restore" => Appeared::Restored,
+            b"rename_to" | b"move_to" => Appeared::Moved,
+            _ => return,
+        };
+        // SAFETY: the server lends the name for the time of this call.
+        let key = unsafe { Str::lent(key) };
+        // SAFETY: the context is valid for this call.
+        E::key_appeared(&unsafe { Ctx::new(ctx) }, how, key.bytes());
+    });
+    raw::REDISMODULE_OK as c_int
+}

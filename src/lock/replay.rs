@@ -1,0 +1,153 @@
+//! What happens to locks from outside: effects from a primary or an AOF file, and keys that the
+//! server loads, moves, removes or swaps. Nothing here decides; it only follows.
+
+use std::collections::HashSet;
+
+use super::engine::Engine;
+use super::fence::Fence;
+use super::holder::{Holder, Mode};
+use super::state::Lock;
+use super::time::Instant;
+use super::Place;
+
+impl<C> Engine<C> {
+    /// A grant that a primary made. It replaces a hold of the same token, and whatever holds the
+    /// lock in a way that leaves no room for it: the primary is right.
+    pub fn apply_grant(&mut self, place: Place, lock: &mut Lock, mode: Mode, holder: Holder) {
+        self.fences.observe(holder.fence);
+        if let Some(index) = lock.position(holder.token.bytes()) {
+            self.remove(lock, index);
+        }
+        while !lock.admits(mode) {
+            self.remove(lock, 0);
+        }
+        self.add(place, lock, mode, holder);
+    }
+
+    /// A lease that a primary renewed. False if there is no such hold.
+    pub fn apply_renewal(&mut self, lock: &mut Lock, fence: Fence, deadline: Instant) -> bool {
+        self.fences.observe(fence);
+        let holder = lock.holders.iter_mut().find(|h| h.fence == fence);
+        holder.map(|holder| self.reschedule(holder, deadline)).is_some()
+    }
+
+    /// A hold that a primary ended. False if there is no such hold.
+    pub fn apply_end(&mut self, lock: &mut Lock, fence: Fence) -> bool {
+        self.fences.observe(fence);
+        let index = lock.holders.iter().position(|h| h.fence == fence);
+        index.map(|index| self.remove(lock, index)).is_some()
+    }
+
+    /// A key that appeared with a lock in it: loaded, restored, renamed or moved to this place.
+    pub fn adopt(&mut self, place: Place, lock: &mut Lock) {
+        self.forget(lock);
+        for holder in &mut lock.holders {
+            self.fences.observe(holder.fence);
+            holder.ticket = self.leases.insert(holder.deadline, place.into());
+        }
+        self.held += usize::from(!lock.is_vacant());
+    }
+
+    /// A key that is about to go, or to move, with the lock in it.
+    pub fn forget(&mut self, lock: &mut Lock) {
+        let mut was_known = false;
+        for holder in &mut lock.holders {
+            was_known |= self.leases.remove(holder.deadline, holder.ticket).is_some();
+            holder.ticket = 0;
+        }
+        self.held = self.held.saturating_sub(usize::from(was_known));
+    }
+
+    /// All keys of one database, or of all, have gone. The waiters stay: they are to be settled.
+    pub fn flush(&mut self, db: Option<i32>) {
+        self.leases.retain(|name| db.is_some_and(|db| name.db != db));
+        self.held = self.leases.items().collect::<HashSet<_>>().len();
+    }
+
+    /// The keys of two databases have changed places. Waiters stay with the number of the
+    /// database they named, as clients do.
+    pub fn swap_databases(&mut self, first: i32, second: i32) {
+        for name in self.leases.items_mut() {
+            if name.db == first {
+                name.db = second;
+            } else if name.db == second {
+                name.db = first;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{FenceSource, Now, Token};
+    use super::*;
+
+    const PLACE: Place = Place { db: 0, key: b"lock" };
+
+    fn holder(token: &str, fence: u64, deadline: u64) -> Holder {
+        let token = Token::new(token.as_bytes()).unwrap();
+        Holder::new(token, Fence::new(fence).unwrap(), Instant(deadline), None)
+    }
+
+    fn engine() -> Engine<u32> {
+        Engine::new(FenceSource::Counter)
+    }
+
+    #[test]
+    fn a_replica_follows_grant_renewal_and_end_and_keeps_the_fence_ahead() {
+        let (mut engine, mut lock) = (engine(), Lock::vacant());
+        engine.apply_grant(PLACE, &mut lock, Mode::Exclusive, holder("a", 7, 100));
+        assert!(engine.apply_renewal(&mut lock, Fence::new(7).unwrap(), Instant(200)));
+        assert_eq!(engine.next_lease_end(), Some(Instant(200)));
+        assert!(!engine.apply_end(&mut lock, Fence::new(6).unwrap()));
+        assert!(engine.apply_end(&mut lock, Fence::new(7).unwrap()));
+        assert!(lock.is_vacant());
+        assert_eq!((engine.held(), engine.next_lease_end()), (0, None));
+        assert_eq!(engine.fences.last(), 7);
+    }
+
+    #[test]
+    fn a_grant_from_the_primary_replaces_what_stands_in_its_way() {
+        let (mut engine, mut lock) = (engine(), Lock::vacant());
+        engine.apply_grant(PLACE, &mut lock, Mode::Exclusive, holder("a", 1, 100));
+        engine.apply_grant(PLACE, &mut lock, Mode::Exclusive, holder("b", 2, 100));
+        engine.apply_grant(PLACE, &mut lock, Mode::Exclusive, holder("b", 3, 100));
+        assert_eq!(lock.holders(), [holder("b", 3, 100)]);
+        assert_eq!((engine.held(), engine.leases.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_lock_that_moves_is_due_at_its_new_place_once() {
+        let (mut engine, mut lock) = (engine(), Lock::vacant());
+        engine.apply_grant(PLACE, &mut lock, Mode::Exclusive, holder("a", 1, 100));
+        engine.forget(&mut lock);
+        assert_eq!((engine.held(), engine.leases.len()), (0, 0));
+        engine.adopt(Place { db: 3, key: b"moved" }, &mut lock);
+        engine.adopt(Place { db: 3, key: b"moved" }, &mut lock);
+        assert_eq!((engine.held(), engine.leases.len()), (1, 1));
+        engine.swap_databases(3, 5);
+        let name = engine.pop_due_lease(Instant(100)).unwrap();
+        assert_eq!(name.place(), Place { db: 5, key: b"moved" });
+        let now = Now {
+            mono: Instant(100),
+            wall_us: 0,
+        };
+        engine.settle(name.place(), &mut lock, &now);
+        assert!(lock.is_vacant());
+        assert_eq!(engine.held(), 0);
+    }
+
+    #[test]
+    fn a_flush_forgets_one_database_or_all() {
+        let mut engine = engine();
+        for db in 0..3 {
+            let place = Place { db, key: b"lock" };
+            engine.apply_grant(place, &mut Lock::vacant(), Mode::Exclusive, holder("a", 1, 100));
+        }
+        engine.flush(Some(1));
+        assert_eq!((engine.held(), engine.leases.len()), (2, 2));
+        engine.flush(None);
+        assert_eq!((engine.held(), engine.leases.len()), (0, 0));
+        assert_eq!(engine.fences.last(), 1, "the register survives a flush");
+    }
+}

@@ -1,0 +1,21 @@
+//! The server's clocks. The module never asks the operating system for the time itself: where a
+//! test or an operator shifts the server's clock, flock goes with it.
+
+use crate::ffi::context::{monotonic_micros, wall_micros};
+use crate::lock::{Instant, Now};
+
+pub fn now() -> Now {
+    Now {
+        mono: monotonic(),
+        wall_us: wall_micros(),
+    }
+}
+
+pub fn monotonic() -> Instant {
+    Instant(monotonic_micros())
+}
+
+/// The wall clock as effects carry it, in milliseconds since 1970.
+pub fn wall_ms(now: &Now) -> u64 {
+    now.wall_us / 1000
+}

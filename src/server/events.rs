@@ -1,0 +1,84 @@
+//! What the server's events mean for locks. All but the sweep only take notes.
+
+use super::state;
+use super::{alarm, sweep, waiters};
+use crate::ffi::events::{Appeared, Events};
+use crate::ffi::key::{Content, Key};
+use crate::ffi::{Ctx, OwnedStr};
+use crate::lock::{Answer, Lock, Place};
+
+pub struct ServerEvents;
+
+impl Events for ServerEvents {
+    fn before_sleep(ctx: &Ctx) {
+        sweep::run(ctx);
+    }
+
+    fn after_sleep() {
+        state::with(|state| state.fresh_grants.clear());
+    }
+
+    /// A new replica answers its waiters: it will grant nothing any more. A new primary takes
+    /// over the leases as they are.
+    fn role_changed(is_primary: bool) {
+        let effects = state::with(|state| {
+            state.is_primary = is_primary;
+            if !is_primary {
+                state.engine.dismiss_all(None, Answer::Unblocked);
+            }
+            state.engine.take_effects()
+        });
+        waiters::answer_all(effects);
+        alarm::rearm();
+    }
+
+    fn flushed(db: Option<i32>) {
+        state::with(|state| {
+            state.engine.flush(db);
+            let names = state.engine.queues().names(db);
+            state.todo.settle.extend(names);
+        });
+    }
+
+    fn swapped(first: i32, second: i32) {
+        state::with(|state| {
+            state.engine.swap_databases(first, second);
+            for db in [first, second] {
+                let names = state.engine.queues().names(Some(db));
+                state.todo.settle.extend(names);
+            }
+        });
+    }
+
+    fn client_gone(id: u64) {
+        waiters::client_gone(id);
+    }
+
+    /// An AOF file without an RDB preamble has no place for the fence register but among its
+    /// commands.
+    fn forked() {
+        state::with(|state| state.todo.register_to_aof = state.engine.fences.last() > 0);
+    }
+
+    fn config_changed() {
+        state::with(|state| state.todo.check_settings = true);
+    }
+
+    fn key_appeared(ctx: &Ctx, how: Appeared, name: &[u8]) {
+        let was_lock = state::with(|state| std::mem::take(&mut state.lock_was_loaded));
+        if how != Appeared::Moved && !was_lock {
+            return;
+        }
+        let key = OwnedStr::new(name);
+        let mut opened = Key::for_reading(ctx, &key);
+        if let Content::Ours(lock) = opened.content::<Lock>() {
+            let place = Place {
+                db: ctx.db(),
+                key: name,
+            };
+            state::with(|state| state.engine.adopt(place, lock));
+        }
+        drop(opened);
+        alarm::arm();
+    }
+}

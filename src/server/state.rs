@@ -1,0 +1,90 @@
+//! All that the module keeps beside the keys of the server.
+
+use std::collections::HashMap;
+
+use lazy_static::lazy_static;
+
+use super::metrics::Metrics;
+use super::settings::Settings;
+use super::waiters::{Caller, FreshGrant, Quirks};
+use super::warnings::Warned;
+use crate::ffi::blocked::HandleId;
+use crate::ffi::global::Global;
+use crate::lock::{Engine, Fence, FenceSource, Instant, LockName, WaiterId};
+
+lazy_static! {
+    static ref STATE: Global<State> = Global::new(State::new());
+}
+
+/// Lends the state to `body`, which must not call the server back: see [`Global::with`].
+pub fn with<R>(body: impl FnOnce(&mut State) -> R) -> R {
+    STATE.with(body)
+}
+
+pub struct State {
+    pub engine: Engine<Caller>,
+    pub settings: Settings,
+    pub metrics: Metrics,
+    /// Whether this server decides about locks; a replica only follows.
+    pub is_primary: bool,
+    /// The waiters by their blocked clients.
+    pub waiting: HashMap<HandleId, WaiterId>,
+    pub todo: Todo,
+    /// Grants whose replies have been written, but perhaps not sent, in this pass of the loop.
+    pub fresh_grants: Vec<FreshGrant>,
+    /// A lock was read from an RDB file or a DUMP payload; its key appears next.
+    pub lock_was_loaded: bool,
+    pub quirks: Quirks,
+    pub warned: Warned,
+    /// When the sweep is due next.
+    pub next_sweep: Option<Instant>,
+}
+
+/// What was noticed where nothing may be written, to be done before the event loop sleeps.
+#[derive(Default)]
+pub struct Todo {
+    /// Locks that may have come free: their queues are to be looked at.
+    pub settle: Vec<LockName>,
+    /// Grants that did not reach their callers.
+    pub take_back: Vec<(LockName, Fence)>,
+    /// The fence register is to be written at the head of a new AOF file.
+    pub register_to_aof: bool,
+    /// The server's settings are to be checked for what endangers locks.
+    pub check_settings: bool,
+    /// Clients that a server bug may have left without an answer (see [`Quirks`]).
+    pub unanswered: Vec<u64>,
+}
+
+impl Todo {
+    pub fn is_empty(&self) -> bool {
+        !(self.register_to_aof || self.check_settings)
+            && self.settle.is_empty()
+            && self.take_back.is_empty()
+            && self.unanswered.is_empty()
+    }
+}
+
+impl State {
+    fn new() -> State {
+        State {
+            engine: Engine::new(FenceSource::Clock),
+            settings: Settings::default(),
+            metrics: Metrics::default(),
+            is_primary: true,
+            waiting: HashMap::new(),
+            todo: Todo::default(),
+            fresh_grants: Vec::new(),
+            lock_was_loaded: false,
+            quirks: Quirks::default(),
+            warned: Warned::default(),
+            next_sweep: None,
+        }
+    }
+
+    /// When something ends next that this server has to end.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let lease = self.engine.next_lease_end().filter(|_| self.is_primary);
+        let wait = self.engine.next_wait_end();
+        lease.into_iter().chain(wait).min()
+    }
+}

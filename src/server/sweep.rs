@@ -1,0 +1,129 @@
+//! What is due, done before the event loop sleeps: leases and waits that end, and what was noticed
+//! where nothing could be written.
+
+use super::state::{self, Todo};
+use super::transition::{self, Refusal};
+use super::{alarm, clock, propagation, waiters, warnings};
+use crate::ffi::context::{wake_event_loop, writes_are_paused};
+use crate::ffi::params::Params;
+use crate::ffi::{Ctx, OwnedStr};
+use crate::lock::{Answer, Engine, Instant, Lock, LockName, Now, Place};
+
+/// How many leases, and how many waits, one pass of the loop ends at most, so that clients are
+/// served between.
+const PER_PASS: usize = 200;
+/// How often to look again while writes are paused, in microseconds.
+const PAUSE_POLL_US: u64 = 2_000;
+
+/// Does what is due, and sets the alarm for what is next.
+pub fn run(ctx: &Ctx) {
+    let (has_todo, next_sweep) = state::with(|state| (!state.todo.is_empty(), state.next_sweep));
+    let is_due = next_sweep.is_some_and(|at| at <= clock::monotonic());
+    if !(has_todo || is_due) || ctx.flags().is_loading() {
+        return;
+    }
+    let now = clock::monotonic();
+    end_waits(now);
+    let is_primary = state::with(|state| {
+        if !state.is_primary {
+            // A replica has no waiters, and what befalls its keys is the primary's doing.
+            state.todo.settle.clear();
+            state.todo.take_back.clear();
+        }
+        state.is_primary
+    });
+    if writes_are_paused() {
+        let poll = Instant(now.0 + PAUSE_POLL_US);
+        let next_wait = state::with(|state| state.engine.next_wait_end());
+        alarm::set(next_wait.map_or(poll, |wait| wait.min(poll)));
+        return;
+    }
+    do_todo(ctx);
+    if is_primary {
+        end_leases(ctx, now);
+    }
+    alarm::rearm();
+    let is_due = state::with(|state| state.next_sweep.is_some_and(|at| at <= now) || !state.todo.is_empty());
+    if is_due {
+        wake_event_loop();
+    }
+}
+
+fn end_waits(now: Instant) {
+    for _ in 0..PER_PASS {
+        let ended = state::with(|state| {
+            let moved = state.engine.end_wait(now)?;
+            let effects = state.engine.take_effects();
+            state.metrics.count(&effects);
+            Some((moved, effects))
+        });
+        let Some((moved, effects)) = ended else {
+            return;
+        };
+        waiters::answer_all(effects);
+        state::with(|state| state.todo.settle.extend(moved));
+    }
+}
+
+fn do_todo(ctx: &Ctx) {
+    let todo = state::with(|state| std::mem::take(&mut state.todo));
+    let Todo {
+        settle,
+        take_back,
+        register_to_aof,
+        check_settings,
+        unanswered,
+    } = todo;
+    if register_to_aof && ctx.flags().has_aof() {
+        let last = state::with(|state| state.engine.fences.last());
+        ctx.replicate(propagation::FENCE, &Params::new().aof_only().integer(last));
+    }
+    for (name, fence) in take_back {
+        on_lock(ctx, &name, |engine, place, lock, now| {
+            engine.take_back(place, lock, fence, now);
+        });
+    }
+    for name in settle {
+        settle_lock(ctx, &name);
+    }
+    for client in unanswered {
+        if ctx.has_client(client) {
+            ctx.kill_client(client);
+        }
+    }
+    if check_settings {
+        warnings::check(ctx);
+    }
+}
+
+fn end_leases(ctx: &Ctx, now: Instant) {
+    for _ in 0..PER_PASS {
+        let Some(name) = state::with(|state| state.engine.pop_due_lease(now)) else {
+            return;
+        };
+        settle_lock(ctx, &name);
+    }
+}
+
+fn settle_lock(ctx: &Ctx, name: &LockName) {
+    on_lock(ctx, name, |engine, place, lock, now| {
+        engine.settle(place, lock, now)
+    });
+}
+
+/// Changes a lock by name. If the key holds something else by now, its waiters are told so.
+fn on_lock(
+    ctx: &Ctx,
+    name: &LockName,
+    step: impl FnOnce(&mut Engine<waiters::Caller>, Place, &mut Lock, &Now),
+) {
+    ctx.select_db(name.db);
+    let key = OwnedStr::new(&name.key);
+    if transition::decide(ctx, &key, step) == Err(Refusal::WrongType) {
+        let effects = state::with(|state| {
+            state.engine.dismiss_all(Some(name.place()), Answer::WrongType);
+            state.engine.take_effects()
+        });
+        waiters::answer_all(effects);
+    }
+}

@@ -1,0 +1,218 @@
+//! Blocked clients: how they come to wait, and how each gets exactly one answer.
+
+use super::{alarm, state};
+use crate::ffi::blocked::{self, Handle, HandleId, Waiting};
+use crate::ffi::context::wake_event_loop;
+use crate::ffi::module::Server;
+use crate::ffi::Ctx;
+use crate::lock::{Answer, Effect, Fence, Instant, LockName, Place, Request};
+
+/// A client that waits for a lock.
+#[derive(Debug)]
+pub struct Caller {
+    handle: Handle<Acquire>,
+    client: u64,
+    name: LockName,
+    /// The token, where the server made it: then it belongs to the reply.
+    made_token: Option<MadeToken>,
+}
+
+/// A token that the server made.
+pub type MadeToken = [u8; 26];
+
+/// An answer on its way to a client.
+pub struct Delivery {
+    answer: Answer,
+    made_token: Option<MadeToken>,
+    name: LockName,
+    client: u64,
+    is_delivered: bool,
+}
+
+/// A grant that was replied with in this pass of the event loop. If its client is closed before
+/// the loop sleeps, the reply was not sent.
+pub struct FreshGrant {
+    client: u64,
+    name: LockName,
+    fence: Fence,
+}
+
+/// What some servers do wrong with blocked clients.
+#[derive(Default)]
+pub struct Quirks {
+    /// Redis and Valkey 7.2: CLIENT UNBLOCK ends the server if it meets a client that was answered
+    /// in the same pass of the loop, so it must not find any (fixed in Redis 7.4 by #13015 and
+    /// in Valkey 8.0).
+    pub must_not_unblock: bool,
+    /// Redis 7.0: in the same case the client gets no answer at all. Closing its connection at
+    /// least tells it so.
+    pub close_unanswered: bool,
+}
+
+impl Quirks {
+    pub fn of(server: &Server) -> Quirks {
+        Quirks {
+            must_not_unblock: server.release() == (7, 2),
+            close_unanswered: server.release() == (7, 0),
+        }
+    }
+}
+
+/// How a client ended up that wanted to wait.
+pub enum Blocked {
+    Waiting,
+    /// The server did not block it.
+    NotBlocked,
+}
+
+/// Puts the client of this command into the queue. It must be one that may be blocked.
+pub fn wait(
+    ctx: &Ctx,
+    place: Place,
+    request: &Request,
+    made_token: Option<MadeToken>,
+    until: Option<Instant>,
+    now: Instant,
+) -> Blocked {
+    let may_unblock = state::with(|state| !state.quirks.must_not_unblock);
+    let Some(handle) = blocked::block::<Acquire>(ctx, may_unblock) else {
+        return Blocked::NotBlocked;
+    };
+    let handle_id = handle.id();
+    let caller = Caller {
+        handle,
+        client: ctx.client_id(),
+        name: place.into(),
+        made_token,
+    };
+    let effects = state::with(|state| {
+        if let Some(id) = state.engine.wait(place, request, caller, until, now) {
+            state.waiting.insert(handle_id, id);
+        }
+        let effects = state.engine.take_effects();
+        state.metrics.count(&effects);
+        effects
+    });
+    answer_all(effects);
+    alarm::arm();
+    Blocked::Waiting
+}
+
+/// Sends the answers among some effects that are nothing but answers.
+pub fn answer_all(effects: Vec<Effect<Caller>>) {
+    for effect in effects {
+        if let Effect::Answered(caller, answer) = effect {
+            caller.answer(answer);
+        }
+    }
+}
+
+impl Caller {
+    pub fn answer(self, answer: Answer) {
+        state::with(|state| state.waiting.remove(&self.handle.id()));
+        self.handle.answer(Delivery {
+            answer,
+            made_token: self.made_token,
+            name: self.name,
+            client: self.client,
+            is_delivered: false,
+        });
+    }
+}
+
+/// The waiting side of FLOCK.ACQUIRE.
+#[derive(Debug)]
+pub struct Acquire;
+
+impl Waiting for Acquire {
+    type Answer = Delivery;
+
+    fn reply(ctx: &Ctx, delivery: &mut Delivery) {
+        delivery.is_delivered = true;
+        match delivery.answer {
+            Answer::Granted { fence, .. } => {
+                reply_fence(ctx, fence, delivery.made_token.as_ref());
+                let grant = FreshGrant {
+                    client: delivery.client,
+                    name: delivery.name.clone(),
+                    fence,
+                };
+                state::with(|state| state.fresh_grants.push(grant));
+            }
+            Answer::TimedOut | Answer::Released => ctx.reply_null(),
+            Answer::Superseded => ctx.reply_error(
+                c"SUPERSEDED a newer FLOCK.ACQUIRE with the same token took over this place in the queue",
+            ),
+            Answer::WrongType => {
+                ctx.reply_error(c"WRONGTYPE Operation against a key holding the wrong kind of value");
+            }
+            Answer::Unblocked => {
+                ctx.reply_error(c"UNBLOCKED this server has become a replica; ask the primary");
+            }
+        }
+    }
+
+    fn done(delivery: Delivery) {
+        if delivery.is_delivered {
+            return;
+        }
+        state::with(|state| {
+            if let Answer::Granted { fence, .. } = delivery.answer {
+                state.todo.take_back.push((delivery.name, fence));
+            }
+            if state.quirks.close_unanswered {
+                state.todo.unanswered.push(delivery.client);
+            }
+        });
+        wake_event_loop();
+    }
+
+    fn timed_out(ctx: &Ctx, id: HandleId) {
+        ctx.reply_null();
+        leave(id);
+    }
+
+    fn disconnected(id: HandleId) {
+        leave(id);
+    }
+}
+
+/// The reply to a grant: the fence, and the token where the server made it.
+pub fn reply_fence(ctx: &Ctx, fence: Fence, made_token: Option<&MadeToken>) {
+    match made_token {
+        None => ctx.reply_integer(fence.get()),
+        Some(token) => {
+            ctx.reply_array(2);
+            ctx.reply_integer(fence.get());
+            ctx.reply_bytes(token);
+        }
+    }
+}
+
+/// Takes a client out of its queue that needs no answer of ours. One that was answered already is
+/// in no queue, and its answer finds out by itself whether it arrives.
+fn leave(id: HandleId) {
+    let caller = state::with(|state| {
+        let waiter = state.waiting.remove(&id)?;
+        let (caller, next) = state.engine.cancel(waiter)?;
+        state.todo.settle.extend(next);
+        Some(caller)
+    });
+    if let Some(caller) = caller {
+        caller.handle.let_go();
+    }
+}
+
+/// A client was closed. A grant that was replied with since the loop last slept never left.
+pub fn client_gone(client: u64) {
+    let lost = state::with(|state| {
+        let lost = state.fresh_grants.iter().position(|grant| grant.client == client);
+        lost.map(|index| {
+            let grant = state.fresh_grants.swap_remove(index);
+            state.todo.take_back.push((grant.name, grant.fence));
+        })
+    });
+    if lost.is_some() {
+        wake_event_loop();
+    }
+}
