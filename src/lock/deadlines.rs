@@ -25,6 +25,7 @@ impl<T> Default for Deadlines<T> {
 }
 
 impl<T> Deadlines<T> {
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.entries.len()
     }

@@ -29,10 +29,6 @@ impl Lock {
         &self.holders
     }
 
-    pub fn holder(&self, token: &[u8]) -> Option<&Holder> {
-        self.holders.iter().find(|h| h.token.bytes() == token)
-    }
-
     pub fn holder_of_fence(&self, fence: Fence) -> Option<&Holder> {
         self.holders.iter().find(|h| h.fence == fence)
     }

@@ -106,7 +106,7 @@ fn set_from_argument(name: &str, value: &str) -> Result<(), String> {
         (number.set)(n);
     } else if let Some(choice) = CHOICES.iter().find(|c| is(c.name)) {
         let matches = |word: &&std::ffi::CStr| word.to_bytes().eq_ignore_ascii_case(value.as_bytes());
-        let Some(index) = choice.words.iter().position(|w| matches(w)) else {
+        let Some(index) = choice.words.iter().position(matches) else {
             return Err(format!(
                 "the argument '{name}' must be clock or counter, not '{value}'"
             ));

@@ -1,0 +1,278 @@
+//! The naive model: plain lists, searched from end to end.
+
+use std::collections::BTreeMap;
+
+use super::{after_ms, Caller, Key, Op, Told, LIMITS};
+use crate::lock::{Answer, Fence, Mode};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hold {
+    pub token: u8,
+    pub fence: u64,
+    pub deadline: u64,
+    pub mode: Mode,
+    /// Order of entry into the deadline index, which breaks ties.
+    pub entered: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Wait {
+    pub token: u8,
+    pub mode: Mode,
+    pub lease_ms: u64,
+    pub above: u64,
+    pub caller: Caller,
+    pub since: u64,
+    pub until: Option<(u64, u64)>,
+}
+
+#[derive(Default)]
+pub struct Naive {
+    pub now: u64,
+    pub last_fence: u64,
+    pub entries: u64,
+    pub holds: BTreeMap<Key, Vec<Hold>>,
+    pub waits: BTreeMap<Key, Vec<Wait>>,
+    pub answers: Vec<(Caller, Answer)>,
+}
+
+impl Naive {
+    fn enter(&mut self) -> u64 {
+        self.entries += 1;
+        self.entries
+    }
+
+    fn admits(&self, key: Key, mode: Mode) -> bool {
+        let holds = self.holds.get(&key).map_or(&[][..], |h| h);
+        match mode {
+            _ if holds.is_empty() => true,
+            Mode::Exclusive => false,
+            Mode::Shared => holds[0].mode == Mode::Shared,
+            Mode::Permits(n) => holds[0].mode == mode && holds.len() < n as usize,
+        }
+    }
+
+    fn grant(&mut self, key: Key, token: u8, mode: Mode, lease_ms: u64, above: u64) -> u64 {
+        self.last_fence = (self.last_fence + 1).max(above + 1);
+        let hold = Hold {
+            token,
+            fence: self.last_fence,
+            deadline: after_ms(self.now, lease_ms),
+            mode,
+            entered: self.enter(),
+        };
+        self.holds.entry(key).or_default().push(hold);
+        self.last_fence
+    }
+
+    fn settle(&mut self, key: Key) {
+        let now = self.now;
+        self.holds
+            .entry(key)
+            .or_default()
+            .retain(|hold| hold.deadline > now);
+        while let Some(head) = self.waits.get(&key).and_then(|waits| waits.first()).cloned() {
+            if !self.admits(key, head.mode) {
+                break;
+            }
+            self.waits.entry(key).or_default().remove(0);
+            let fence = self.grant(key, head.token, head.mode, head.lease_ms, head.above);
+            let fence = Fence::new(fence).unwrap();
+            let waited_us = now - head.since;
+            self.answers
+                .push((head.caller, Answer::Granted { fence, waited_us }));
+        }
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.waits.values().map(Vec::len).sum()
+    }
+
+    fn wait(&mut self, key: Key, mut wait: Wait, block_ms: u64) -> Told {
+        let total = self.waiting();
+        let place = self
+            .waits
+            .entry(key)
+            .or_default()
+            .iter()
+            .position(|w| w.token == wait.token);
+        let room = self.waits[&key].len() < LIMITS.per_lock && total < LIMITS.total;
+        if place.is_none() && !room {
+            return Told::QueueFull;
+        }
+        wait.until = (block_ms > 0).then(|| (after_ms(self.now, block_ms), self.enter()));
+        let queue = self.waits.entry(key).or_default();
+        match place {
+            Some(place) => {
+                wait.since = queue[place].since;
+                self.answers.push((queue[place].caller, Answer::Superseded));
+                queue[place] = wait;
+            }
+            None => queue.push(wait),
+        }
+        Told::Waiting
+    }
+
+    fn end_waits(&mut self) {
+        loop {
+            let all = self
+                .waits
+                .iter()
+                .flat_map(|(key, waits)| waits.iter().map(move |w| (*key, w)));
+            let due =
+                all.filter_map(|(key, w)| w.until.filter(|u| u.0 <= self.now).map(|u| (u, key, w.token)));
+            let Some((_, key, token)) = due.min() else { break };
+            let queue = self.waits.entry(key).or_default();
+            let place = queue.iter().position(|w| w.token == token).unwrap();
+            let wait = queue.remove(place);
+            self.answers.push((wait.caller, Answer::TimedOut));
+            if place == 0 {
+                self.settle(key);
+            }
+        }
+    }
+
+    fn end_leases(&mut self) {
+        loop {
+            let all = self
+                .holds
+                .iter()
+                .flat_map(|(key, holds)| holds.iter().map(move |h| (h.deadline, h.entered, *key)));
+            match all.filter(|(deadline, ..)| *deadline <= self.now).min() {
+                Some((_, _, key)) => self.settle(key),
+                None => break,
+            }
+        }
+    }
+
+    pub fn run(&mut self, caller: Caller, op: &Op) -> Told {
+        match *op {
+            Op::Acquire {
+                key,
+                token,
+                mode,
+                lease_ms,
+                above,
+                block_ms,
+            } => {
+                self.settle(key);
+                let now = self.now;
+                if let Some(hold) = self
+                    .holds
+                    .entry(key)
+                    .or_default()
+                    .iter_mut()
+                    .find(|h| h.token == token)
+                {
+                    hold.deadline = hold.deadline.max(after_ms(now, lease_ms));
+                    return Told::Fence(hold.fence);
+                }
+                if self.admits(key, mode) && self.waits.get(&key).is_none_or(|w| w.is_empty()) {
+                    return Told::Fence(self.grant(key, token, mode, lease_ms, above));
+                }
+                let wait = Wait {
+                    token,
+                    mode,
+                    lease_ms,
+                    above,
+                    caller,
+                    since: now,
+                    until: None,
+                };
+                block_ms.map_or(Told::Busy, |block_ms| self.wait(key, wait, block_ms))
+            }
+            Op::Refresh { key, token, lease_ms } => {
+                self.settle(key);
+                let deadline = after_ms(self.now, lease_ms);
+                let held = self
+                    .holds
+                    .entry(key)
+                    .or_default()
+                    .iter_mut()
+                    .find(|h| h.token == token);
+                Told::Count(held.map(|hold| hold.deadline = deadline).is_some().into())
+            }
+            Op::Release { key, token } => {
+                let queue = self.waits.entry(key).or_default();
+                if let Some(place) = queue.iter().position(|w| w.token == token) {
+                    let caller = queue.remove(place).caller;
+                    self.answers.push((caller, Answer::Released));
+                }
+                self.settle(key);
+                let holds = self.holds.entry(key).or_default();
+                let held = holds
+                    .iter()
+                    .position(|h| h.token == token)
+                    .map(|at| holds.remove(at))
+                    .is_some();
+                self.settle(key);
+                Told::Count(held.into())
+            }
+            Op::Break { key } => {
+                let now = self.now;
+                let holds = std::mem::take(self.holds.entry(key).or_default());
+                let live = holds.iter().filter(|h| h.deadline > now).count();
+                self.settle(key);
+                Told::Count(live)
+            }
+            Op::TakeBack { key } => {
+                let holds = self.holds.entry(key).or_default();
+                if !holds.is_empty() {
+                    holds.remove(0);
+                }
+                self.settle(key);
+                Told::Nothing
+            }
+            Op::Leave { back } => {
+                let caller = caller.saturating_sub(back);
+                for key in self.waits.keys().copied().collect::<Vec<_>>() {
+                    let queue = self.waits.entry(key).or_default();
+                    if let Some(place) = queue.iter().position(|w| w.caller == caller) {
+                        queue.remove(place);
+                        if place == 0 && !queue.is_empty() {
+                            self.settle(key);
+                        }
+                    }
+                }
+                Told::Nothing
+            }
+            Op::Delete { key } => {
+                self.holds.remove(&key);
+                self.settle(key);
+                Told::Nothing
+            }
+            Op::Rename { from, to } => {
+                self.rename(from, to);
+                Told::Nothing
+            }
+            Op::Flush => {
+                self.holds.clear();
+                (0..3).for_each(|key| self.settle(key));
+                Told::Nothing
+            }
+            Op::Pass { ms } => {
+                self.now = after_ms(self.now, ms);
+                self.end_waits();
+                self.end_leases();
+                Told::Nothing
+            }
+            Op::PassUnswept { ms } => {
+                self.now = after_ms(self.now, ms);
+                Told::Nothing
+            }
+        }
+    }
+
+    fn rename(&mut self, from: Key, to: Key) {
+        if from == to || self.holds.get(&from).is_none_or(|holds| holds.is_empty()) {
+            return;
+        }
+        let mut holds = self.holds.remove(&from).unwrap();
+        for hold in &mut holds {
+            hold.entered = self.enter();
+        }
+        self.holds.insert(to, holds);
+        self.settle(from);
+        self.settle(to);
+    }
+}
