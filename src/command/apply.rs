@@ -13,7 +13,7 @@ pub struct Apply;
 impl Command for Apply {
     const SPEC: Spec = Spec {
         name: c"flock.apply",
-        syntax: "FLOCK.APPLY key <GRANT … | RENEW … | END …>",
+        syntax: "FLOCK.APPLY key <GRANT … | RENEW … | RELEASE … | EXPIRE … | BREAK … | UNDELIVERED …>",
         arity: -4,
         flags: c"write deny-script",
         is_internal: true,

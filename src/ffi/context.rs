@@ -120,7 +120,7 @@ impl Ctx {
         unsafe { call_with!(replicate, params, self.0, command.as_ptr()) };
     }
 
-    /// Sends the running command on as it came.
+    /// Sends the running command on as it came; counts as a change of the data set either way.
     pub fn replicate_verbatim(&self) {
         let replicate = api!(RedisModule_ReplicateVerbatim);
         // SAFETY: the context is that of a running command.
@@ -233,6 +233,10 @@ impl Flags {
 
     pub fn has_aof(self) -> bool {
         self.has(raw::REDISMODULE_CTX_FLAGS_AOF)
+    }
+
+    pub fn is_cluster(self) -> bool {
+        self.has(raw::REDISMODULE_CTX_FLAGS_CLUSTER)
     }
 
     /// Whether the server persists at all, by snapshots or by AOF.

@@ -22,7 +22,8 @@ pub trait Events: 'static {
     fn swapped(first: i32, second: i32);
     fn client_gone(id: u64);
     /// A child process was forked, to write an AOF file or a snapshot.
-    fn forked();
+    fn child_born();
+    fn child_died();
     /// Settings of the server have changed.
     fn config_changed();
     /// A key appeared in a database: loaded, restored, renamed or moved. `name` is lent.
@@ -140,10 +141,10 @@ unsafe extern "C" fn fork<E: Events>(
     moment: u64,
     _data: *mut c_void,
 ) {
-    guard((), || {
-        if moment == raw::REDISMODULE_SUBEVENT_FORK_CHILD_BORN {
-            E::forked();
-        }
+    guard((), || match moment {
+        raw::REDISMODULE_SUBEVENT_FORK_CHILD_BORN => E::child_born(),
+        raw::REDISMODULE_SUBEVENT_FORK_CHILD_DIED => E::child_died(),
+        _ => {}
     });
 }
 

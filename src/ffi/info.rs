@@ -1,6 +1,6 @@
-//! The module's section of INFO.
+//! INFO: the module's section of it, and what the server says of itself.
 
-use std::ffi::{c_int, CStr};
+use std::ffi::{c_char, c_int, CStr};
 
 use redis_module::raw;
 
@@ -54,4 +54,38 @@ unsafe extern "C" fn write<I: Info>(info: *mut raw::RedisModuleInfoCtx, _for_cra
             I::write(&Section(info));
         }
     });
+}
+
+/// One section of the server's INFO.
+pub struct ServerInfo<'c> {
+    data: *mut raw::RedisModuleServerInfoData,
+    ctx: &'c Ctx,
+}
+
+impl<'c> ServerInfo<'c> {
+    pub fn section(ctx: &'c Ctx, name: &CStr) -> ServerInfo<'c> {
+        let get = api!(RedisModule_GetServerInfo);
+        // SAFETY: the context is valid; the server copies the name.
+        let data = unsafe { get(ctx.as_ptr(), name.as_ptr()) };
+        ServerInfo { data, ctx }
+    }
+
+    pub fn field(&self, name: &CStr) -> Option<String> {
+        let get = api!(RedisModule_ServerInfoGetFieldC);
+        // SAFETY: the data came from `GetServerInfo`.
+        let value: *const c_char = unsafe { get(self.data, name.as_ptr()) };
+        if value.is_null() {
+            return None;
+        }
+        // SAFETY: the API gives a C string that lives as long as the data.
+        Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
+    }
+}
+
+impl Drop for ServerInfo<'_> {
+    fn drop(&mut self) {
+        let free = api!(RedisModule_FreeServerInfo);
+        // SAFETY: the data is ours, and nothing points into it any more.
+        unsafe { free(self.ctx.as_ptr(), self.data) };
+    }
 }

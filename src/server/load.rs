@@ -15,6 +15,7 @@ pub fn load(ctx: &Ctx, server: &Server, args: &[Str]) -> Result<(), String> {
         state.is_primary = !Flags::of_server().is_replica();
         state.quirks = Quirks::of(server);
         state.todo.check_settings = true;
+        state.todo.check_followers = true;
     });
     let refused =
         |what: &str| format!("the server refused the {what}; is a module with the same names loaded?");

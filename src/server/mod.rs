@@ -3,6 +3,7 @@
 //!
 //! - [`transition`]: one change of one lock, from opening the key to telling everybody
 //! - [`propagation`]: the effects as replicas and AOF files see them
+//! - [`followers`]: whether anybody is there to see them
 //! - [`value`]: the lock as a value of the server: RDB, AOF, digest
 //! - [`waiters`]: blocked clients and their answers
 //! - [`sweep`]: what is due, done before the event loop sleeps; woken by the [`alarm`]
@@ -14,6 +15,7 @@
 pub mod alarm;
 pub mod clock;
 pub mod events;
+pub mod followers;
 pub mod load;
 pub mod metrics;
 pub mod propagation;

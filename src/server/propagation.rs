@@ -6,13 +6,12 @@
 
 use std::ffi::CStr;
 
-use super::clock;
 use crate::ffi::context::Flags;
 use crate::ffi::params::Params;
 use crate::ffi::{Ctx, Str};
 use crate::lock::{Effect, End, Fence, Holder, Instant, Label, Lease, Lock, Mode, Now, Token};
 
-/// One transition of one lock: `FLOCK.APPLY key GRANT …|RENEW …|END …`.
+/// One transition of one lock: `FLOCK.APPLY key GRANT …`, `RENEW …`, or an end and its reason.
 pub const APPLY: &CStr = c"FLOCK.APPLY";
 /// The fence register, for an AOF file: `FLOCK.FENCE n`.
 pub const FENCE: &CStr = c"FLOCK.FENCE";
@@ -41,8 +40,8 @@ pub fn send<C>(ctx: &Ctx, key: &Str, lock: &Lock, effects: &[Effect<C>], now: &N
                 }
             }
             Effect::Ended(fence, why) => {
-                let params = Params::new().string(key).word(c"END").integer(fence.get());
-                ctx.replicate(APPLY, &params.word(reason(why)));
+                let params = Params::new().string(key).word(end_word(why));
+                ctx.replicate(APPLY, &params.integer(fence.get()));
             }
             Effect::Answered(..) => {}
         }
@@ -61,16 +60,21 @@ pub fn grant<'a>(params: Params<'a>, holder: &'a Holder, now: &Now) -> Params<'a
 
 fn lease<'a>(params: Params<'a>, holder: &Holder, now: &Now) -> Params<'a> {
     let params = params.integer(holder.left(now.mono).ms());
-    params.integer(clock::wall_ms(now))
+    params.integer(now.stamp_ms())
 }
 
-fn reason(why: End) -> &'static CStr {
+fn end_word(why: End) -> &'static CStr {
     match why {
-        End::Release => c"release",
-        End::Expire => c"expire",
-        End::Break => c"break",
-        End::Undelivered => c"undelivered",
+        End::Release => c"RELEASE",
+        End::Expire => c"EXPIRE",
+        End::Break => c"BREAK",
+        End::Undelivered => c"UNDELIVERED",
     }
+}
+
+fn end_of_word(word: &[u8]) -> Option<End> {
+    let all = [End::Release, End::Expire, End::Break, End::Undelivered];
+    all.into_iter().find(|why| end_word(*why).to_bytes() == word)
 }
 
 /// Reads the arguments of a `FLOCK.APPLY` behind the key; `None` if they are none.
@@ -93,19 +97,9 @@ pub fn receive(args: &[Str], flags: Flags, now: &Now) -> Option<Arrival> {
             let deadline = deadline(integer(lease_ms)?, integer(at_ms)?, flags, now)?;
             Some(Arrival::Renewal(fence, deadline))
         }
-        (b"END", [why]) => Some(Arrival::End(fence, end(why.bytes())?)),
+        (word, []) => Some(Arrival::End(fence, end_of_word(word)?)),
         _ => None,
     }
-}
-
-fn end(reason: &[u8]) -> Option<End> {
-    Some(match reason {
-        b"release" => End::Release,
-        b"expire" => End::Expire,
-        b"break" => End::Break,
-        b"undelivered" => End::Undelivered,
-        _ => return None,
-    })
 }
 
 fn integer(arg: &Str) -> Option<u64> {
@@ -114,18 +108,18 @@ fn integer(arg: &Str) -> Option<u64> {
 
 fn deadline(lease_ms: u64, at_ms: u64, flags: Flags, now: &Now) -> Option<Instant> {
     let lease = Lease::from_ms(lease_ms)?;
-    let elapsed = elapsed_micros(at_ms.saturating_mul(1000), flags, now);
+    let elapsed = elapsed_micros(at_ms, flags, now);
     Some(lease.minus_micros(elapsed).after(now.mono))
 }
 
-/// How much of a lease has passed since it was written down, at `wall_us` by the wall clock.
+/// How much of a lease has passed since it was written down, at `at_ms` by the wall clock.
 ///
 /// A server that reads its own file counts the time it was down. A replica does not: the stamp is
 /// another machine's, and a lease must never be shorter there than at the primary. Nor does a
 /// RESTORE, which may come from another machine as well.
-pub fn elapsed_micros(wall_us: u64, flags: Flags, now: &Now) -> u64 {
+pub fn elapsed_micros(at_ms: u64, flags: Flags, now: &Now) -> u64 {
     match flags.is_loading() && !flags.is_replica() {
-        true => now.wall_us.saturating_sub(wall_us),
+        true => now.wall_us.saturating_sub(at_ms.saturating_mul(1000)),
         false => 0,
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use lazy_static::lazy_static;
 
+use super::followers::Followers;
 use super::metrics::Metrics;
 use super::settings::Settings;
 use super::waiters::{Caller, FreshGrant, Quirks};
@@ -27,6 +28,7 @@ pub struct State {
     pub metrics: Metrics,
     /// Whether this server decides about locks; a replica only follows.
     pub is_primary: bool,
+    pub followers: Followers,
     /// The waiters by their blocked clients.
     pub waiting: HashMap<HandleId, WaiterId>,
     pub todo: Todo,
@@ -51,13 +53,15 @@ pub struct Todo {
     pub register_to_aof: bool,
     /// The server's settings are to be checked for what endangers locks.
     pub check_settings: bool,
+    /// Whether anybody follows this server is to be found out.
+    pub check_followers: bool,
     /// Clients that a server bug may have left without an answer (see [`Quirks`]).
     pub unanswered: Vec<u64>,
 }
 
 impl Todo {
     pub fn is_empty(&self) -> bool {
-        !(self.register_to_aof || self.check_settings)
+        !(self.register_to_aof || self.check_settings || self.check_followers)
             && self.settle.is_empty()
             && self.take_back.is_empty()
             && self.unanswered.is_empty()
@@ -71,6 +75,7 @@ impl State {
             settings: Settings::default(),
             metrics: Metrics::default(),
             is_primary: true,
+            followers: Followers::default(),
             waiting: HashMap::new(),
             todo: Todo::default(),
             fresh_grants: Vec::new(),
@@ -86,5 +91,10 @@ impl State {
         let lease = self.engine.next_lease_end().filter(|_| self.is_primary);
         let wait = self.engine.next_wait_end();
         lease.into_iter().chain(wait).min()
+    }
+    /// The same, if it comes before the next sweep.
+    pub fn nearer_deadline(&self) -> Option<Instant> {
+        let next = self.next_deadline()?;
+        self.next_sweep.is_none_or(|at| next < at).then_some(next)
     }
 }

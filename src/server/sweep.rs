@@ -3,7 +3,7 @@
 
 use super::state::{self, Todo};
 use super::transition::{self, Refusal};
-use super::{alarm, clock, propagation, waiters, warnings};
+use super::{alarm, clock, followers, propagation, waiters, warnings};
 use crate::ffi::context::{wake_event_loop, writes_are_paused};
 use crate::ffi::params::Params;
 use crate::ffi::{Ctx, OwnedStr};
@@ -72,6 +72,7 @@ fn do_todo(ctx: &Ctx) {
         take_back,
         register_to_aof,
         check_settings,
+        check_followers,
         unanswered,
     } = todo;
     if register_to_aof && ctx.flags().has_aof() {
@@ -90,6 +91,9 @@ fn do_todo(ctx: &Ctx) {
         if ctx.has_client(client) {
             ctx.kill_client(client);
         }
+    }
+    if check_followers {
+        followers::check(ctx);
     }
     if check_settings {
         warnings::check(ctx);
@@ -119,7 +123,7 @@ fn on_lock(
 ) {
     ctx.select_db(name.db);
     let key = OwnedStr::new(&name.key);
-    if transition::decide(ctx, &key, step) == Err(Refusal::WrongType) {
+    if transition::decide_in_sweep(ctx, &key, step) == Err(Refusal::WrongType) {
         let effects = state::with(|state| {
             state.engine.dismiss_all(Some(name.place()), Answer::WrongType);
             state.engine.take_effects()

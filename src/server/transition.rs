@@ -3,7 +3,7 @@
 use super::{alarm, clock, propagation, state, waiters};
 use crate::ffi::key::{Content, Key};
 use crate::ffi::{Ctx, Str};
-use crate::lock::{Effect, End, Engine, Lock, Now, Place};
+use crate::lock::{Effect, End, Engine, Instant, Lock, Now, Place};
 
 /// Why a lock was not touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,21 +17,47 @@ pub enum Refusal {
 type Caller = waiters::Caller;
 type Effects = Vec<Effect<Caller>>;
 
-/// Lets `step` change the lock of a key, as the primary that decides about it, and carries out
-/// what follows: replicate, store, announce, answer, in this order.
+/// On whose account a lock changes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// A client's command, which this server decides about.
+    Command,
+    /// Time, or an event: decided between commands.
+    Sweep,
+    /// A primary or an AOF file: decided already.
+    Effect,
+}
+
+/// What a change left to be done.
+struct Changed<R> {
+    result: R,
+    effects: Effects,
+    is_followed: bool,
+    notify: bool,
+    alarm: Option<Instant>,
+}
+
+/// Lets `step` change the lock of a key, in the command of a client, and carries out what follows:
+/// replicate, store, announce, answer, in this order.
 pub fn decide<R>(
     ctx: &Ctx,
     key: &Str,
     step: impl FnOnce(&mut Engine<Caller>, Place, &mut Lock, &Now) -> R,
 ) -> Result<R, Refusal> {
-    if !state::with(|state| state.is_primary) {
-        return Err(Refusal::ReadOnly);
-    }
-    let (result, effects) = change(ctx, key, step)?;
-    if !effects.is_empty() {
-        announce(ctx, key, effects);
-    }
-    Ok(result)
+    let changed = change(ctx, key, Origin::Command, step)?;
+    announce(ctx, key, changed.effects, changed.notify);
+    Ok(changed.result)
+}
+
+/// The same between commands.
+pub fn decide_in_sweep(
+    ctx: &Ctx,
+    key: &Str,
+    step: impl FnOnce(&mut Engine<Caller>, Place, &mut Lock, &Now),
+) -> Result<(), Refusal> {
+    let changed = change(ctx, key, Origin::Sweep, step)?;
+    announce(ctx, key, changed.effects, changed.notify);
+    Ok(())
 }
 
 /// Lets `step` change the lock of a key as a primary or an AOF file says. Nothing follows but
@@ -41,9 +67,9 @@ pub fn follow<R>(
     key: &Str,
     step: impl FnOnce(&mut Engine<Caller>, Place, &mut Lock, &Now) -> R,
 ) -> Result<R, Refusal> {
-    let (result, _) = change(ctx, key, step)?;
+    let changed = change(ctx, key, Origin::Effect, step)?;
     ctx.signal_modified(key);
-    Ok(result)
+    Ok(changed.result)
 }
 
 /// Lets `look` see the lock of a key, or `None` where nobody holds it.
@@ -54,18 +80,22 @@ pub fn look<R>(ctx: &Ctx, key: &Str, look: impl FnOnce(Option<&Lock>, Place) -> 
         Content::Ours(lock) => Some(&*lock),
         Content::Other => return Err(Refusal::WrongType),
     };
-    let place = Place {
+    Ok(look(lock, place(ctx, key)))
+}
+
+fn place<'a>(ctx: &Ctx, key: &'a Str) -> Place<'a> {
+    Place {
         db: ctx.db(),
         key: key.bytes(),
-    };
-    Ok(look(lock, place))
+    }
 }
 
 fn change<R>(
     ctx: &Ctx,
     key: &Str,
+    origin: Origin,
     step: impl FnOnce(&mut Engine<Caller>, Place, &mut Lock, &Now) -> R,
-) -> Result<(R, Effects), Refusal> {
+) -> Result<Changed<R>, Refusal> {
     let mut opened = Key::for_writing(ctx, key);
     let mut fresh = Lock::vacant();
     let (lock, is_stored) = match opened.content::<Lock>() {
@@ -74,30 +104,46 @@ fn change<R>(
         Content::Other => return Err(Refusal::WrongType),
     };
     let now = clock::now();
-    let place = Place {
-        db: ctx.db(),
-        key: key.bytes(),
-    };
-    let (result, effects) = state::with(|state| {
-        let result = step(&mut state.engine, place, lock, &now);
+    let changed = state::with(|state| {
+        if origin != Origin::Effect && !state.is_primary {
+            return Err(Refusal::ReadOnly);
+        }
+        let result = step(&mut state.engine, place(ctx, key), lock, &now);
         let effects = state.engine.take_effects();
         state.metrics.count(&effects);
-        (result, effects)
-    });
-    propagation::send(ctx, key, lock, &effects, &now);
+        Ok(Changed {
+            result,
+            effects,
+            is_followed: state.followers.may_be_there(),
+            notify: state.settings.notify,
+            alarm: state.nearer_deadline(),
+        })
+    })?;
+    if origin == Origin::Command && !changed.is_followed {
+        // Nobody gets the command itself either: this only counts the change.
+        if !changed.effects.is_empty() {
+            ctx.replicate_verbatim();
+        }
+    } else {
+        propagation::send(ctx, key, lock, &changed.effects, &now);
+    }
     match (is_stored, lock.is_vacant()) {
         (true, true) => opened.delete(),
         (false, false) => opened.set(Box::new(fresh)),
         _ => {}
     }
-    alarm::arm();
-    Ok((result, effects))
+    if let Some(at) = changed.alarm {
+        alarm::set(at);
+    }
+    Ok(changed)
 }
 
 /// Tells of what has been done. By now the lock is not touched any more: a keyspace event may
 /// make another module run any command.
-fn announce(ctx: &Ctx, key: &Str, mut effects: Effects) {
-    let notify = state::with(|state| state.settings.notify);
+fn announce(ctx: &Ctx, key: &Str, mut effects: Effects, notify: bool) {
+    if effects.is_empty() {
+        return;
+    }
     let mut is_signalled = false;
     for effect in effects.drain(..) {
         if let Effect::Answered(caller, answer) = effect {

@@ -30,7 +30,7 @@ impl Value for Lock {
             }
         };
         let now = clock::now();
-        let elapsed = propagation::elapsed_micros(stored.wall_us, Flags::of_server(), &now);
+        let elapsed = propagation::elapsed_micros(stored.at_ms, Flags::of_server(), &now);
         state::with(|state| state.lock_was_loaded = true);
         Some(stored.into_lock(now.mono, elapsed))
     }
