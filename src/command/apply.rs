@@ -3,6 +3,7 @@
 
 use super::errors::{self, reply_if_failed, Error};
 use crate::ffi::command::{Access, Command, Spec};
+use crate::ffi::context::{log, Level};
 use crate::ffi::{Ctx, Str};
 use crate::lock::{Effect, Fence};
 use crate::server::propagation::{self, Arrival};
@@ -38,7 +39,7 @@ fn apply(ctx: &Ctx, key: &Str, args: &[Str]) -> Result<(), Error> {
     if !flags.is_replayed() {
         return Err(errors::APPLY_IS_INTERNAL);
     }
-    let arrival = propagation::receive(args, flags, &clock::now()).ok_or(errors::NOT_AN_EFFECT)?;
+    let arrival = propagation::receive(args, flags, &clock::now()).ok_or_else(unknown_effect)?;
     let effect: Effect<()> = match &arrival {
         Arrival::Grant(_, holder) => Effect::Granted(holder.fence),
         Arrival::Renewal(fence, _) => Effect::Renewed(*fence),
@@ -59,6 +60,15 @@ fn apply(ctx: &Ctx, key: &Str, args: &[Str]) -> Result<(), Error> {
     }
     ctx.reply_integer(1);
     Ok(())
+}
+
+/// Nobody reads the reply to a primary or an AOF file, so the log says it too.
+fn unknown_effect() -> Error {
+    log(
+        Level::Warning,
+        "an effect from a primary or an AOF file was skipped: not one that this version of flock knows; upgrade the module",
+    );
+    errors::NOT_AN_EFFECT
 }
 
 pub struct FenceRegister;
@@ -91,7 +101,7 @@ fn observe(ctx: &Ctx, fence: &Str) -> Result<(), Error> {
         return Err(errors::FENCE_IS_INTERNAL);
     }
     let number = super::parse::integer(fence.bytes()).and_then(|n| u64::try_from(n).ok());
-    let fence = number.and_then(Fence::new).ok_or(errors::NOT_AN_EFFECT)?;
+    let fence = number.and_then(Fence::new).ok_or_else(unknown_effect)?;
     state::with(|state| state.engine.fences.observe(fence));
     ctx.replicate_verbatim();
     ctx.reply_integer(1);

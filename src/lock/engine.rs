@@ -137,10 +137,12 @@ impl<C> Engine<C> {
         self.settle(place, lock, now);
         if let Some(index) = lock.position(request.token) {
             let deadline = request.lease.after(now.mono);
-            if deadline > lock.holders[index].deadline {
-                self.renew(&mut lock.holders[index], deadline);
+            let holder = &mut lock.holders[index];
+            if deadline > holder.deadline {
+                self.renew(holder, deadline);
             }
-            return Acquired::Held(lock.holders[index].fence);
+            holder.is_known = true;
+            return Acquired::Held(holder.fence);
         }
         if !lock.admits(request.mode) || self.queues.len(place) > 0 {
             return Acquired::Busy;
@@ -190,6 +192,7 @@ impl<C> Engine<C> {
             return false;
         };
         self.renew(&mut lock.holders[index], lease.after(now.mono));
+        lock.holders[index].is_known = true;
         true
     }
 
@@ -219,10 +222,11 @@ impl<C> Engine<C> {
         broken
     }
 
-    /// Takes back a grant that did not reach its caller; the next is granted.
+    /// Takes back a grant that did not reach its caller, unless the same token has asked again
+    /// meanwhile, over another connection, and was told of it; then the next is granted.
     pub fn take_back(&mut self, place: Place, lock: &mut Lock, fence: Fence, now: &Now) {
         self.end_due(lock, now.mono);
-        if let Some(index) = lock.holders.iter().position(|h| h.fence == fence) {
+        if let Some(index) = lock.holders.iter().position(|h| h.fence == fence && !h.is_known) {
             self.end(lock, index, End::Undelivered);
         }
         self.settle(place, lock, now);
@@ -281,7 +285,8 @@ impl<C> Engine<C> {
         let place = waiter.name().place();
         let fence = self.fences.next(waiter.above, now.wall_us);
         let deadline = waiter.lease.after(now.mono);
-        let holder = Holder::new(waiter.token.clone(), fence, deadline, waiter.label.clone());
+        let mut holder = Holder::new(waiter.token.clone(), fence, deadline, waiter.label.clone());
+        holder.is_known = false;
         self.grant(place, lock, waiter.mode, holder);
         let waited_us = now.mono.micros_after(waiter.since);
         let answer = Answer::Granted { fence, waited_us };

@@ -61,6 +61,8 @@ impl Lock {
     pub(super) fn push(&mut self, mode: Mode, holder: Holder) {
         if self.is_vacant() {
             self.mode = mode;
+            // Most locks have one holder; a vector left to itself makes room for four.
+            self.holders.reserve_exact(1);
         }
         self.holders.push(holder);
     }

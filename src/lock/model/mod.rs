@@ -159,7 +159,7 @@ fn compare(naive: &Naive, real: &Real) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_engine_does_what_the_naive_model_does(ops in prop::collection::vec(op(), 1..60)) {

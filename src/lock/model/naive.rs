@@ -13,6 +13,8 @@ pub struct Hold {
     pub mode: Mode,
     /// Order of entry into the deadline index, which breaks ties.
     pub entered: u64,
+    /// Whether a caller was told of it other than by the queue's answer.
+    pub is_known: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -60,6 +62,7 @@ impl Naive {
             deadline: after_ms(self.now, lease_ms),
             mode,
             entered: self.enter(),
+            is_known: false,
         };
         self.holds.entry(key).or_default().push(hold);
         self.last_fence
@@ -165,10 +168,17 @@ impl Naive {
                     .find(|h| h.token == token)
                 {
                     hold.deadline = hold.deadline.max(after_ms(now, lease_ms));
+                    hold.is_known = true;
                     return Told::Fence(hold.fence);
                 }
                 if self.admits(key, mode) && self.waits.get(&key).is_none_or(|w| w.is_empty()) {
-                    return Told::Fence(self.grant(key, token, mode, lease_ms, above));
+                    let fence = self.grant(key, token, mode, lease_ms, above);
+                    self.holds
+                        .entry(key)
+                        .or_default()
+                        .iter_mut()
+                        .for_each(|h| h.is_known |= h.token == token);
+                    return Told::Fence(fence);
                 }
                 let wait = Wait {
                     token,
@@ -190,7 +200,8 @@ impl Naive {
                     .or_default()
                     .iter_mut()
                     .find(|h| h.token == token);
-                Told::Count(held.map(|hold| hold.deadline = deadline).is_some().into())
+                let held = held.map(|hold| (hold.deadline, hold.is_known) = (deadline, true));
+                Told::Count(held.is_some().into())
             }
             Op::Release { key, token } => {
                 let queue = self.waits.entry(key).or_default();
@@ -217,7 +228,7 @@ impl Naive {
             }
             Op::TakeBack { key } => {
                 let holds = self.holds.entry(key).or_default();
-                if !holds.is_empty() {
+                if holds.first().is_some_and(|hold| !hold.is_known) {
                     holds.remove(0);
                 }
                 self.settle(key);
