@@ -9,7 +9,7 @@ use crate::ffi::command::{Access, Arg, Command, Kind, Spec};
 use crate::ffi::{Ctx, Str};
 use crate::lock::fence::ABOVE_MAX;
 use crate::lock::{Acquired, Instant, Lease, Mode, Place, Request};
-use crate::server::waiters::{self, Blocked, MadeToken};
+use crate::server::waiters::{self, MadeToken};
 use crate::server::{clock, state, transition};
 
 pub struct Acquire;
@@ -92,20 +92,30 @@ fn acquire(ctx: &Ctx, key: &Str, token: &Str, options: &[Str]) -> Result<(), Err
     let acquired = transition::decide(ctx, key, |engine, place, lock, now| {
         engine.acquire(place, lock, &request, now)
     })?;
-    match (acquired, options.block) {
-        (Acquired::Held(fence), _) => waiters::reply_fence(ctx, fence, made_token.as_ref()),
-        (Acquired::Busy, Some(block)) if !ctx.flags().blocking_is_denied() => {
-            wait(ctx, key, &request, made_token, block)?;
-        }
-        (Acquired::Busy, _) => {
-            state::with(|state| state.metrics.refused_busy += 1);
-            ctx.reply_null();
-        }
+    if let Acquired::Held(fence) = acquired {
+        waiters::reply_fence(ctx, fence, made_token.as_ref());
+        return Ok(());
+    }
+    let block = options.block.filter(|_| !ctx.flags().blocking_is_denied());
+    let waits = match block {
+        Some(block) => wait(ctx, key, &request, made_token, block)?,
+        None => false,
+    };
+    if !waits {
+        state::with(|state| state.metrics.refused_busy += 1);
+        ctx.reply_null();
     }
     Ok(())
 }
 
-fn wait(ctx: &Ctx, key: &Str, request: &Request, made: Option<MadeToken>, block: Block) -> Result<(), Error> {
+/// Whether the client waits now. If so, its reply comes later.
+fn wait(
+    ctx: &Ctx,
+    key: &Str,
+    request: &Request,
+    made: Option<MadeToken>,
+    block: Block,
+) -> Result<bool, Error> {
     let place = Place {
         db: ctx.db(),
         key: key.bytes(),
@@ -119,10 +129,7 @@ fn wait(ctx: &Ctx, key: &Str, request: &Request, made: Option<MadeToken>, block:
         return Err(errors::QUEUE_FULL);
     }
     let now = clock::monotonic();
-    match waiters::wait(ctx, place, request, made, block.until(now), now) {
-        Blocked::Waiting => Ok(()),
-        Blocked::NotBlocked => Err(errors::NOT_BLOCKED),
-    }
+    Ok(waiters::wait(ctx, place, request, made, block.until(now), now))
 }
 
 impl Block {

@@ -20,7 +20,6 @@ pub const LABEL_LENGTH: Error = c"ERR the label must be at most 256 bytes";
 pub const NO_RANDOMNESS: Error = c"ERR the operating system gave no randomness for a token; name one";
 pub const QUEUE_FULL: Error =
     c"QUEUEFULL too many clients wait; see flock.max-waiters and flock.max-waiters-total";
-pub const NOT_BLOCKED: Error = c"ERR the server cannot block this client; leave out BLOCK";
 pub const APPLY_IS_INTERNAL: Error =
     c"ERR 'flock.apply' is internal: only a primary or an AOF file may send it";
 pub const FENCE_IS_INTERNAL: Error =

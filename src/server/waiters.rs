@@ -58,14 +58,8 @@ impl Quirks {
     }
 }
 
-/// How a client ended up that wanted to wait.
-pub enum Blocked {
-    Waiting,
-    /// The server did not block it.
-    NotBlocked,
-}
-
-/// Puts the client of this command into the queue. It must be one that may be blocked.
+/// Puts the client of this command into the queue; it must be one that may be blocked. False if
+/// the server does not block it: then the command must reply.
 pub fn wait(
     ctx: &Ctx,
     place: Place,
@@ -73,10 +67,10 @@ pub fn wait(
     made_token: Option<MadeToken>,
     until: Option<Instant>,
     now: Instant,
-) -> Blocked {
+) -> bool {
     let may_unblock = state::with(|state| !state.quirks.must_not_unblock);
     let Some(handle) = blocked::block::<Acquire>(ctx, may_unblock) else {
-        return Blocked::NotBlocked;
+        return false;
     };
     let handle_id = handle.id();
     let caller = Caller {
@@ -95,7 +89,7 @@ pub fn wait(
     });
     answer_all(effects);
     alarm::arm();
-    Blocked::Waiting
+    true
 }
 
 /// Sends the answers among some effects that are nothing but answers.
