@@ -50,8 +50,8 @@ fn apply(ctx: &Ctx, key: &Str, args: &[Str]) -> Result<(), Error> {
             engine.apply_grant(place, lock, mode, holder);
             true
         }
-        Arrival::Renewal(fence, deadline) => engine.apply_renewal(lock, fence, deadline),
-        Arrival::End(fence, _) => engine.apply_end(lock, fence),
+        Arrival::Renewal(fence, deadline) => engine.apply_renewal(place, lock, fence, deadline),
+        Arrival::End(fence, _) => engine.apply_end(place, lock, fence),
     })?;
     // Without this the AOF file of a replica would not have it.
     ctx.replicate_verbatim();

@@ -20,9 +20,8 @@ pub trait Value: Sized + Send + 'static {
 
     /// The value as bytes, for a snapshot or a DUMP.
     fn save(&self) -> Vec<u8>;
-    /// The value of such bytes; `None` if they are none. `is_restore`: from a DUMP payload, not
-    /// from a file.
-    fn load(version: u32, bytes: &[u8]) -> Option<Self>;
+    /// The value of such bytes, for the key of that name; `None` if they are none.
+    fn load(version: u32, bytes: &[u8], db: i32, key: &[u8]) -> Option<Self>;
     /// The commands that build the value anew.
     fn rewrite(&self, aof: &Rewrite);
     /// What must be the same on a replica.
@@ -100,12 +99,30 @@ unsafe extern "C" fn rdb_load<T: Value>(io: *mut raw::RedisModuleIO, version: c_
         }
         // SAFETY: the API says there are `length` bytes.
         let bytes = unsafe { std::slice::from_raw_parts(buffer.cast(), length) };
-        let value = T::load(version as u32, bytes);
+        let (db, key) = place_of(io);
+        let value = T::load(
+            version as u32,
+            bytes,
+            db,
+            key.as_ref().map_or(b"", |key| key.bytes()),
+        );
         let free = api!(RedisModule_Free);
         // SAFETY: the buffer is ours, and nothing points into it any more.
         unsafe { free(buffer.cast()) };
         value.map_or(std::ptr::null_mut(), into_server)
     })
+}
+
+/// The key that a value is loaded for; the server may not say which.
+fn place_of(io: *mut raw::RedisModuleIO) -> (i32, Option<Str>) {
+    let db = api!(RedisModule_GetDbIdFromIO);
+    let key = api!(RedisModule_GetKeyNameFromIO);
+    // SAFETY: only called by `rdb_load`, with the valid stream it was given.
+    let db = unsafe { db(io) };
+    // SAFETY: as above.
+    let key = unsafe { key(io) }.cast_mut();
+    // SAFETY: the server lends the name for the time of the load.
+    (db, (!key.is_null()).then(|| unsafe { Str::lent(key) }))
 }
 
 unsafe extern "C" fn rdb_save<T: Value>(io: *mut raw::RedisModuleIO, value: *mut c_void) {

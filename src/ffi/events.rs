@@ -26,16 +26,8 @@ pub trait Events: 'static {
     fn child_died();
     /// Settings of the server have changed.
     fn config_changed();
-    /// A key appeared in a database: loaded, restored, renamed or moved. `name` is lent.
-    fn key_appeared(ctx: &Ctx, how: Appeared, name: &[u8]);
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Appeared {
-    /// From an RDB file, of any type.
-    Loaded,
-    Restored,
-    Moved,
+    /// A key has a new name, or a new database.
+    fn moved(db: i32, name: &[u8]);
 }
 
 /// Follows the events. False if the server does not know one of them.
@@ -50,16 +42,19 @@ pub fn subscribe<E: Events>(ctx: &Ctx) -> bool {
         (raw::REDISMODULE_EVENT_CONFIG, Some(config::<E>)),
     ];
     let subscribe = api!(RedisModule_SubscribeToServerEvent);
-    let followed = events.into_iter().all(|(id, callback)| {
+    events.into_iter().all(|(id, callback)| {
         let event = raw::RedisModuleEvent { id, dataver: 1 };
         // SAFETY: the context is valid; each callback takes the data of the event it is for.
         unsafe { subscribe(ctx.as_ptr(), event, callback) == raw::REDISMODULE_OK as c_int }
-    });
+    })
+}
+
+/// Follows keys that are renamed or moved. False if the server refuses.
+pub fn subscribe_to_moves<E: Events>(ctx: &Ctx) -> bool {
     let subscribe = api!(RedisModule_SubscribeToKeyspaceEvents);
-    let classes = raw::REDISMODULE_NOTIFY_GENERIC | raw::REDISMODULE_NOTIFY_LOADED;
+    let class = raw::REDISMODULE_NOTIFY_GENERIC;
     // SAFETY: the context is valid.
-    let status = unsafe { subscribe(ctx.as_ptr(), classes, Some(keyspace::<E>)) };
-    followed && status == raw::REDISMODULE_OK as c_int
+    unsafe { subscribe(ctx.as_ptr(), class, Some(keyspace::<E>)) == raw::REDISMODULE_OK as c_int }
 }
 
 unsafe extern "C" fn event_loop<E: Events>(
@@ -165,16 +160,14 @@ unsafe extern "C" fn keyspace<E: Events>(
 ) -> c_int {
     guard((), || {
         // SAFETY: the server passes the event's name as a C string.
-        let how = match unsafe { CStr::from_ptr(event) }.to_bytes() {
-            b"loaded" => Appeared::Loaded,
-            b"restore" => Appeared::Restored,
-            b"rename_to" | b"move_to" => Appeared::Moved,
-            _ => return,
-        };
-        // SAFETY: the server lends the name for the time of this call.
-        let key = unsafe { Str::lent(key) };
-        // SAFETY: the context is valid for this call.
-        E::key_appeared(&unsafe { Ctx::new(ctx) }, how, key.bytes());
+        let event = unsafe { CStr::from_ptr(event) };
+        if event == c"rename_to" || event == c"move_to" {
+            // SAFETY: the server lends the name for the time of this call.
+            let key = unsafe { Str::lent(key) };
+            // SAFETY: the context is valid for this call.
+            let ctx = unsafe { Ctx::new(ctx) };
+            E::moved(ctx.db(), key.bytes());
+        }
     });
     raw::REDISMODULE_OK as c_int
 }

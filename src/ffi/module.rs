@@ -22,10 +22,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Major and minor version.
-    pub fn release(&self) -> (u32, u32) {
+    /// The version as numbers: major, minor, patch.
+    pub fn release(&self) -> [u32; 3] {
         let mut numbers = self.version.split('.').map(|n| n.parse().unwrap_or(0));
-        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+        [(); 3].map(|()| numbers.next().unwrap_or(0))
     }
 }
 

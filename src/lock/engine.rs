@@ -122,7 +122,7 @@ impl<C> Engine<C> {
     /// Ends the holds whose lease is over and grants the lock to those who are next. Every other
     /// operation does this first, so that what it finds is true at `now`.
     pub fn settle(&mut self, place: Place, lock: &mut Lock, now: &Now) {
-        self.end_due(lock, now.mono);
+        self.end_due(place, lock, now.mono);
         while let Some((id, head)) = self.queues.head(place) {
             if !lock.admits(head.mode) {
                 break;
@@ -213,7 +213,7 @@ impl<C> Engine<C> {
 
     /// Ends every hold; the queue moves on. Returns how many there were.
     pub fn break_all(&mut self, place: Place, lock: &mut Lock, now: &Now) -> usize {
-        self.end_due(lock, now.mono);
+        self.end_due(place, lock, now.mono);
         let broken = lock.holders.len();
         while !lock.is_vacant() {
             self.end(lock, 0, End::Break);
@@ -225,7 +225,7 @@ impl<C> Engine<C> {
     /// Takes back a grant that did not reach its caller, unless the same token has asked again
     /// meanwhile, over another connection, and was told of it; then the next is granted.
     pub fn take_back(&mut self, place: Place, lock: &mut Lock, fence: Fence, now: &Now) {
-        self.end_due(lock, now.mono);
+        self.end_due(place, lock, now.mono);
         if let Some(index) = lock.holders.iter().position(|h| h.fence == fence && !h.is_known) {
             self.end(lock, index, End::Undelivered);
         }
@@ -328,7 +328,8 @@ impl<C> Engine<C> {
         self.effects.push(Effect::Ended(fence, why));
     }
 
-    fn end_due(&mut self, lock: &mut Lock, now: Instant) {
+    fn end_due(&mut self, place: Place, lock: &mut Lock, now: Instant) {
+        self.adopt_new(place, lock);
         while let Some(index) = lock.holders.iter().position(|h| h.is_due(now)) {
             self.end(lock, index, End::Expire);
         }

@@ -15,6 +15,7 @@ impl<C> Engine<C> {
     /// lock in a way that leaves no room for it: the primary is right.
     pub fn apply_grant(&mut self, place: Place, lock: &mut Lock, mode: Mode, holder: Holder) {
         self.fences.observe(holder.fence);
+        self.adopt_new(place, lock);
         if let Some(index) = lock.position(holder.token.bytes()) {
             self.remove(lock, index);
         }
@@ -25,20 +26,30 @@ impl<C> Engine<C> {
     }
 
     /// A lease that a primary renewed. False if there is no such hold.
-    pub fn apply_renewal(&mut self, lock: &mut Lock, fence: Fence, deadline: Instant) -> bool {
+    pub fn apply_renewal(&mut self, place: Place, lock: &mut Lock, fence: Fence, deadline: Instant) -> bool {
         self.fences.observe(fence);
+        self.adopt_new(place, lock);
         let holder = lock.holders.iter_mut().find(|h| h.fence == fence);
         holder.map(|holder| self.reschedule(holder, deadline)).is_some()
     }
 
     /// A hold that a primary ended. False if there is no such hold.
-    pub fn apply_end(&mut self, lock: &mut Lock, fence: Fence) -> bool {
+    pub fn apply_end(&mut self, place: Place, lock: &mut Lock, fence: Fence) -> bool {
         self.fences.observe(fence);
+        self.adopt_new(place, lock);
         let index = lock.holders.iter().position(|h| h.fence == fence);
         index.map(|index| self.remove(lock, index)).is_some()
     }
 
-    /// A key that appeared with a lock in it: loaded, restored, renamed or moved to this place.
+    /// A lock that came to this place by itself, if it has: every operation starts with this, so
+    /// that none works on a lock that the deadline index does not know.
+    pub(super) fn adopt_new(&mut self, place: Place, lock: &mut Lock) {
+        if lock.holders.iter().any(|holder| holder.ticket == 0) {
+            self.adopt(place, lock);
+        }
+    }
+
+    /// A lock that came to this place by itself: loaded, restored, renamed or moved.
     pub fn adopt(&mut self, place: Place, lock: &mut Lock) {
         self.forget(lock);
         for holder in &mut lock.holders {
@@ -97,10 +108,10 @@ mod tests {
     fn a_replica_follows_grant_renewal_and_end_and_keeps_the_fence_ahead() {
         let (mut engine, mut lock) = (engine(), Lock::vacant());
         engine.apply_grant(PLACE, &mut lock, Mode::Exclusive, holder("a", 7, 100));
-        assert!(engine.apply_renewal(&mut lock, Fence::new(7).unwrap(), Instant(200)));
+        assert!(engine.apply_renewal(PLACE, &mut lock, Fence::new(7).unwrap(), Instant(200)));
         assert_eq!(engine.next_lease_end(), Some(Instant(200)));
-        assert!(!engine.apply_end(&mut lock, Fence::new(6).unwrap()));
-        assert!(engine.apply_end(&mut lock, Fence::new(7).unwrap()));
+        assert!(!engine.apply_end(PLACE, &mut lock, Fence::new(6).unwrap()));
+        assert!(engine.apply_end(PLACE, &mut lock, Fence::new(7).unwrap()));
         assert!(lock.is_vacant());
         assert_eq!((engine.held(), engine.next_lease_end()), (0, None));
         assert_eq!(engine.fences.last(), 7);

@@ -2,10 +2,9 @@
 
 use super::state;
 use super::{alarm, sweep, waiters};
-use crate::ffi::events::{Appeared, Events};
-use crate::ffi::key::{Content, Key};
-use crate::ffi::{Ctx, OwnedStr};
-use crate::lock::{Answer, Lock, Place};
+use crate::ffi::events::Events;
+use crate::ffi::Ctx;
+use crate::lock::{Answer, Place};
 
 pub struct ServerEvents;
 
@@ -78,21 +77,7 @@ impl Events for ServerEvents {
         });
     }
 
-    fn key_appeared(ctx: &Ctx, how: Appeared, name: &[u8]) {
-        let was_lock = state::with(|state| std::mem::take(&mut state.lock_was_loaded));
-        if how != Appeared::Moved && !was_lock {
-            return;
-        }
-        let key = OwnedStr::new(name);
-        let mut opened = Key::for_reading(ctx, &key);
-        if let Content::Ours(lock) = opened.content::<Lock>() {
-            let place = Place {
-                db: ctx.db(),
-                key: name,
-            };
-            state::with(|state| state.engine.adopt(place, lock));
-        }
-        drop(opened);
-        alarm::arm();
+    fn moved(db: i32, name: &[u8]) {
+        state::with(|state| state.todo.adopt.push(Place { db, key: name }.into()));
     }
 }

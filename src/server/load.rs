@@ -2,7 +2,7 @@
 
 use super::events::ServerEvents;
 use super::metrics::FlockInfo;
-use super::waiters::Quirks;
+use super::quirks::Quirks;
 use super::{alarm, settings, state};
 use crate::ffi::context::{log, Flags, Level};
 use crate::ffi::module::Server;
@@ -11,9 +11,11 @@ use crate::lock::{FenceSource, Lock};
 
 /// Registers all but the commands. An error says what the server refused.
 pub fn load(ctx: &Ctx, server: &Server, args: &[Str]) -> Result<(), String> {
+    let quirks = Quirks::of(server);
+    let follows_moves = !quirks.must_not_follow_moves;
     state::with(|state| {
         state.is_primary = !Flags::of_server().is_replica();
-        state.quirks = Quirks::of(server);
+        state.quirks = quirks;
         state.todo.check_settings = true;
         state.todo.check_followers = true;
     });
@@ -24,6 +26,9 @@ pub fn load(ctx: &Ctx, server: &Server, args: &[Str]) -> Result<(), String> {
     }
     if !events::subscribe::<ServerEvents>(ctx) {
         return Err(refused("event handlers"));
+    }
+    if follows_moves && !events::subscribe_to_moves::<ServerEvents>(ctx) {
+        return Err(refused("keyspace event handler"));
     }
     if !info::register::<FlockInfo>(ctx) {
         return Err(refused("section of INFO"));

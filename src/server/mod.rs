@@ -9,7 +9,7 @@
 //! - [`sweep`]: what is due, done before the event loop sleeps; woken by the [`alarm`]
 //! - [`events`]: keys that go or move, roles, forks
 //! - [`settings`], [`metrics`], [`warnings`]: CONFIG, INFO and the log
-//! - [`load`]: all of it registered
+//! - [`load`]: all of it registered; [`quirks`]: what some servers do wrong
 //! - [`state`]: all that the module keeps beside the keys
 
 pub mod alarm;
@@ -19,6 +19,7 @@ pub mod followers;
 pub mod load;
 pub mod metrics;
 pub mod propagation;
+pub mod quirks;
 pub mod settings;
 pub mod state;
 pub mod sweep;

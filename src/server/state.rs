@@ -6,8 +6,9 @@ use lazy_static::lazy_static;
 
 use super::followers::Followers;
 use super::metrics::Metrics;
+use super::quirks::Quirks;
 use super::settings::Settings;
-use super::waiters::{Caller, FreshGrant, Quirks};
+use super::waiters::{Caller, FreshGrant};
 use super::warnings::Warned;
 use crate::ffi::blocked::HandleId;
 use crate::ffi::global::Global;
@@ -34,8 +35,6 @@ pub struct State {
     pub todo: Todo,
     /// Grants whose replies have been written, but perhaps not sent, in this pass of the loop.
     pub fresh_grants: Vec<FreshGrant>,
-    /// A lock was read from an RDB file or a DUMP payload; its key appears next.
-    pub lock_was_loaded: bool,
     pub quirks: Quirks,
     pub warned: Warned,
     /// When the sweep is due next.
@@ -47,6 +46,8 @@ pub struct State {
 pub struct Todo {
     /// Locks that may have come free: their queues are to be looked at.
     pub settle: Vec<LockName>,
+    /// Locks that were loaded or have moved: their leases are to be entered anew.
+    pub adopt: Vec<LockName>,
     /// Grants that did not reach their callers.
     pub take_back: Vec<(LockName, Fence)>,
     /// The fence register is to be written at the head of a new AOF file.
@@ -63,6 +64,7 @@ impl Todo {
     pub fn is_empty(&self) -> bool {
         !(self.register_to_aof || self.check_settings || self.check_followers)
             && self.settle.is_empty()
+            && self.adopt.is_empty()
             && self.take_back.is_empty()
             && self.unanswered.is_empty()
     }
@@ -79,7 +81,6 @@ impl State {
             waiting: HashMap::new(),
             todo: Todo::default(),
             fresh_grants: Vec::new(),
-            lock_was_loaded: false,
             quirks: Quirks::default(),
             warned: Warned::default(),
             next_sweep: None,

@@ -5,12 +5,13 @@ use super::state::{self, Todo};
 use super::transition::{self, Refusal};
 use super::{alarm, clock, followers, propagation, waiters, warnings};
 use crate::ffi::context::{wake_event_loop, writes_are_paused};
+use crate::ffi::key::{Content, Key};
 use crate::ffi::params::Params;
 use crate::ffi::{Ctx, OwnedStr};
 use crate::lock::{Answer, Engine, Instant, Lock, LockName, Now, Place};
 
-/// How many leases, and how many waits, one pass of the loop ends at most, so that clients are
-/// served between.
+/// How many leases and waits one pass of the loop ends, and how many locks it adopts, at most, so
+/// that clients are served between.
 const PER_PASS: usize = 200;
 /// How often to look again while writes are paused, in microseconds.
 const PAUSE_POLL_US: u64 = 2_000;
@@ -66,8 +67,14 @@ fn end_waits(now: Instant) {
 }
 
 fn do_todo(ctx: &Ctx) {
-    let todo = state::with(|state| std::mem::take(&mut state.todo));
+    let todo = state::with(|state| {
+        let mut todo = std::mem::take(&mut state.todo);
+        state.todo.adopt = leave_for_later(&mut todo.adopt);
+        state.todo.settle = leave_for_later(&mut todo.settle);
+        todo
+    });
     let Todo {
+        adopt,
         settle,
         take_back,
         register_to_aof,
@@ -79,6 +86,7 @@ fn do_todo(ctx: &Ctx) {
         let last = state::with(|state| state.engine.fences.last());
         ctx.replicate(propagation::FENCE, &Params::new().aof_only().integer(last));
     }
+    adopt.iter().for_each(|name| adopt_lock(ctx, name));
     for (name, fence) in take_back {
         on_lock(ctx, &name, |engine, place, lock, now| {
             engine.take_back(place, lock, fence, now);
@@ -97,6 +105,23 @@ fn do_todo(ctx: &Ctx) {
     }
     if check_settings {
         warnings::check(ctx);
+    }
+}
+
+/// Cuts a list to what one pass of the loop does, and returns the rest.
+fn leave_for_later<T>(list: &mut Vec<T>) -> Vec<T> {
+    let now = list.split_off(list.len().saturating_sub(PER_PASS));
+    std::mem::replace(list, now)
+}
+
+/// Enters the leases of a lock that was loaded or has moved. If it is gone again, or if another
+/// value is in its place, there is nothing to enter.
+fn adopt_lock(ctx: &Ctx, name: &LockName) {
+    ctx.select_db(name.db);
+    let key = OwnedStr::new(&name.key);
+    let mut opened = Key::for_reading(ctx, &key);
+    if let Content::Ours(lock) = opened.content::<Lock>() {
+        state::with(|state| state.engine.adopt(name.place(), lock));
     }
 }
 

@@ -7,7 +7,7 @@ use crate::ffi::context::{log, Flags, Level};
 use crate::ffi::data_type::{Digest, Rewrite, Value};
 use crate::ffi::params::Params;
 use crate::lock::codec::{self, DecodeError};
-use crate::lock::{Fence, Lock, LockName};
+use crate::lock::{Fence, Lock, LockName, Place};
 
 impl Value for Lock {
     const NAME: &'static CStr = c"flocklock";
@@ -17,7 +17,7 @@ impl Value for Lock {
         codec::encode(self, &clock::now())
     }
 
-    fn load(version: u32, bytes: &[u8]) -> Option<Lock> {
+    fn load(version: u32, bytes: &[u8], db: i32, key: &[u8]) -> Option<Lock> {
         let stored = match codec::decode(version, bytes) {
             Ok(stored) => stored,
             Err(DecodeError::NewerVersion(version)) => {
@@ -31,7 +31,7 @@ impl Value for Lock {
         };
         let now = clock::now();
         let elapsed = propagation::elapsed_micros(stored.at_ms, Flags::of_server(), &now);
-        state::with(|state| state.lock_was_loaded = true);
+        state::with(|state| state.todo.adopt.push(Place { db, key }.into()));
         Some(stored.into_lock(now.mono, elapsed))
     }
 
@@ -69,7 +69,7 @@ impl Value for Lock {
     fn unlinked(&mut self, db: i32, key: &[u8]) {
         state::with(|state| {
             state.engine.forget(self);
-            let place = crate::lock::Place { db, key };
+            let place = Place { db, key };
             if state.engine.queues().len(place) > 0 {
                 state.todo.settle.push(place.into());
             }

@@ -3,7 +3,6 @@
 use super::{alarm, state};
 use crate::ffi::blocked::{self, Handle, HandleId, Waiting};
 use crate::ffi::context::wake_event_loop;
-use crate::ffi::module::Server;
 use crate::ffi::Ctx;
 use crate::lock::{Answer, Effect, Fence, Instant, LockName, Place, Request};
 
@@ -35,27 +34,6 @@ pub struct FreshGrant {
     client: u64,
     name: LockName,
     fence: Fence,
-}
-
-/// What some servers do wrong with blocked clients.
-#[derive(Default)]
-pub struct Quirks {
-    /// Redis and Valkey 7.2: CLIENT UNBLOCK ends the server if it meets a client that was answered
-    /// in the same pass of the loop, so it must not find any (fixed in Redis 7.4 by #13015 and
-    /// in Valkey 8.0).
-    pub must_not_unblock: bool,
-    /// Redis 7.0: in the same case the client gets no answer at all. Closing its connection at
-    /// least tells it so.
-    pub close_unanswered: bool,
-}
-
-impl Quirks {
-    pub fn of(server: &Server) -> Quirks {
-        Quirks {
-            must_not_unblock: server.release() == (7, 2),
-            close_unanswered: server.release() == (7, 0),
-        }
-    }
 }
 
 /// Puts the client of this command into the queue; it must be one that may be blocked. False if

@@ -11,7 +11,7 @@ pub struct Hold {
     pub fence: u64,
     pub deadline: u64,
     pub mode: Mode,
-    /// Order of entry into the deadline index, which breaks ties.
+    /// Order of entry into the deadline index, which breaks ties; 0 if it has not been entered.
     pub entered: u64,
     /// Whether a caller was told of it other than by the queue's answer.
     pub is_known: bool,
@@ -68,8 +68,17 @@ impl Naive {
         self.last_fence
     }
 
+    fn adopt(&mut self, key: Key) {
+        let mut holds = self.holds.remove(&key).unwrap_or_default();
+        for hold in holds.iter_mut().filter(|hold| hold.entered == 0) {
+            hold.entered = self.enter();
+        }
+        self.holds.insert(key, holds);
+    }
+
     fn settle(&mut self, key: Key) {
         let now = self.now;
+        self.adopt(key);
         self.holds
             .entry(key)
             .or_default()
@@ -141,7 +150,10 @@ impl Naive {
                 .holds
                 .iter()
                 .flat_map(|(key, holds)| holds.iter().map(move |h| (h.deadline, h.entered, *key)));
-            match all.filter(|(deadline, ..)| *deadline <= self.now).min() {
+            match all
+                .filter(|(deadline, entered, _)| *entered > 0 && *deadline <= self.now)
+                .min()
+            {
                 Some((_, _, key)) => self.settle(key),
                 None => break,
             }
@@ -220,6 +232,7 @@ impl Naive {
                 Told::Count(held.into())
             }
             Op::Break { key } => {
+                self.adopt(key);
                 let now = self.now;
                 let holds = std::mem::take(self.holds.entry(key).or_default());
                 let live = holds.iter().filter(|h| h.deadline > now).count();
@@ -227,6 +240,7 @@ impl Naive {
                 Told::Count(live)
             }
             Op::TakeBack { key } => {
+                self.adopt(key);
                 let holds = self.holds.entry(key).or_default();
                 if holds.first().is_some_and(|hold| !hold.is_known) {
                     holds.remove(0);
@@ -252,8 +266,8 @@ impl Naive {
                 self.settle(key);
                 Told::Nothing
             }
-            Op::Rename { from, to } => {
-                self.rename(from, to);
+            Op::Rename { from, to, is_noticed } => {
+                self.rename(from, to, is_noticed);
                 Told::Nothing
             }
             Op::Flush => {
@@ -274,16 +288,18 @@ impl Naive {
         }
     }
 
-    fn rename(&mut self, from: Key, to: Key) {
+    fn rename(&mut self, from: Key, to: Key, is_noticed: bool) {
         if from == to || self.holds.get(&from).is_none_or(|holds| holds.is_empty()) {
             return;
         }
         let mut holds = self.holds.remove(&from).unwrap();
         for hold in &mut holds {
-            hold.entered = self.enter();
+            hold.entered = 0;
         }
         self.holds.insert(to, holds);
         self.settle(from);
-        self.settle(to);
+        if is_noticed {
+            self.settle(to);
+        }
     }
 }

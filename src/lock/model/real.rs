@@ -157,8 +157,8 @@ impl Real {
                 self.settle(key);
                 Told::Nothing
             }
-            Op::Rename { from, to } => {
-                self.rename(from, to);
+            Op::Rename { from, to, is_noticed } => {
+                self.rename(from, to, is_noticed);
                 Told::Nothing
             }
             Op::Flush => {
@@ -193,18 +193,19 @@ impl Real {
         Some(lock)
     }
 
-    fn rename(&mut self, from: Key, to: Key) {
+    fn rename(&mut self, from: Key, to: Key, is_noticed: bool) {
         if from == to || !self.locks.contains_key(&from) {
             return;
         }
         self.remove_key(to);
         let told = self.told_fences.get(&from).cloned().unwrap_or_default();
-        let mut lock = self.remove_key(from).unwrap();
-        self.engine.adopt(Place { db: 0, key: &[to] }, &mut lock);
+        let lock = self.remove_key(from).unwrap();
         self.locks.insert(to, lock);
         self.told_fences.insert(to, told);
         self.settle(from);
-        self.settle(to);
+        if is_noticed {
+            self.settle(to);
+        }
     }
 
     pub fn holds(&self, key: Key) -> Vec<(Vec<u8>, u64, u64)> {
