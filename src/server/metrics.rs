@@ -85,6 +85,11 @@ impl Info for FlockInfo {
                 FenceSource::Counter => c"counter",
             };
             section.word(c"fence_source", source);
+            let followers = match state.followers.may_be_there() {
+                true => c"possible",
+                false => c"none",
+            };
+            section.word(c"followers", followers);
             section.number(c"wait_us_total", metrics.wait_us_total);
             section.numbers(c"wait_ms", WAIT_CLASSES.into_iter().zip(metrics.waits));
         });
