@@ -63,7 +63,9 @@ impl<C> Engine<C> {
     pub fn forget(&mut self, lock: &mut Lock) {
         let mut was_known = false;
         for holder in &mut lock.holders {
-            was_known |= self.leases.remove(holder.deadline, holder.ticket).is_some();
+            // Not whether the index had it: a lease that is just being ended is taken out first.
+            was_known |= holder.ticket != 0;
+            self.leases.remove(holder.deadline, holder.ticket);
             holder.ticket = 0;
         }
         self.held = self.held.saturating_sub(usize::from(was_known));
@@ -145,6 +147,15 @@ mod tests {
         };
         engine.settle(name.place(), &mut lock, &now);
         assert!(lock.is_vacant());
+        assert_eq!(engine.held(), 0);
+    }
+
+    #[test]
+    fn a_lock_that_vanishes_while_its_lease_is_being_ended_is_not_counted_any_more() {
+        let (mut engine, mut lock) = (engine(), Lock::vacant());
+        engine.apply_grant(PLACE, &mut lock, Mode::Exclusive, holder("a", 1, 100));
+        engine.pop_due_lease(Instant(100)).unwrap();
+        engine.forget(&mut lock);
         assert_eq!(engine.held(), 0);
     }
 

@@ -54,12 +54,10 @@ impl Events for ServerEvents {
         waiters::client_gone(id);
     }
 
-    /// An AOF file without an RDB preamble has no place for the fence register but among its
-    /// commands.
     fn child_born() {
         state::with(|state| {
             state.followers.child_born();
-            state.todo.register_to_aof = state.engine.fences.last() > 0;
+            state.todo.look_at_child = true;
         });
     }
 

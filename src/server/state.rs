@@ -50,6 +50,8 @@ pub struct Todo {
     pub adopt: Vec<LockName>,
     /// Grants that did not reach their callers.
     pub take_back: Vec<(LockName, Fence)>,
+    /// A child was forked, perhaps to write an AOF file.
+    pub look_at_child: bool,
     /// The fence register is to be written at the head of a new AOF file.
     pub register_to_aof: bool,
     /// The server's settings are to be checked for what endangers locks.
@@ -62,7 +64,7 @@ pub struct Todo {
 
 impl Todo {
     pub fn is_empty(&self) -> bool {
-        !(self.register_to_aof || self.check_settings || self.check_followers)
+        !(self.look_at_child || self.register_to_aof || self.check_settings || self.check_followers)
             && self.settle.is_empty()
             && self.adopt.is_empty()
             && self.take_back.is_empty()

@@ -5,6 +5,7 @@ use super::state::{self, Todo};
 use super::transition::{self, Refusal};
 use super::{alarm, clock, followers, propagation, waiters, warnings};
 use crate::ffi::context::{wake_event_loop, writes_are_paused};
+use crate::ffi::info::ServerInfo;
 use crate::ffi::key::{Content, Key};
 use crate::ffi::params::Params;
 use crate::ffi::{Ctx, OwnedStr};
@@ -24,6 +25,9 @@ pub fn run(ctx: &Ctx) {
         return;
     }
     let now = clock::monotonic();
+    if state::with(|state| std::mem::take(&mut state.todo.look_at_child)) && aof_lacks_register(ctx) {
+        state::with(|state| state.todo.register_to_aof = true);
+    }
     end_waits(now);
     let is_primary = state::with(|state| {
         if !state.is_primary {
@@ -50,6 +54,16 @@ pub fn run(ctx: &Ctx) {
     }
 }
 
+/// Whether a child writes an AOF file that has no place for the fence register: one without an RDB
+/// preamble holds nothing but the commands that make its keys. Forks for anything else, such as
+/// the migration of slots, are none of our business: Valkey 9 would give up the migration.
+fn aof_lacks_register(ctx: &Ctx) -> bool {
+    let rewrites = ServerInfo::section(ctx, c"persistence").field(c"aof_rewrite_in_progress");
+    state::with(|state| state.engine.fences.last() > 0)
+        && rewrites.as_deref() == Some("1")
+        && ctx.config_value(c"aof-use-rdb-preamble").as_deref() == Some("no")
+}
+
 fn end_waits(now: Instant) {
     for _ in 0..PER_PASS {
         let ended = state::with(|state| {
@@ -74,6 +88,7 @@ fn do_todo(ctx: &Ctx) {
         todo
     });
     let Todo {
+        look_at_child: _,
         adopt,
         settle,
         take_back,
@@ -82,7 +97,7 @@ fn do_todo(ctx: &Ctx) {
         check_followers,
         unanswered,
     } = todo;
-    if register_to_aof && ctx.flags().has_aof() {
+    if register_to_aof {
         let last = state::with(|state| state.engine.fences.last());
         ctx.replicate(propagation::FENCE, &Params::new().aof_only().integer(last));
     }

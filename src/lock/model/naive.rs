@@ -138,7 +138,7 @@ impl Naive {
             let place = queue.iter().position(|w| w.token == token).unwrap();
             let wait = queue.remove(place);
             self.answers.push((wait.caller, Answer::TimedOut));
-            if place == 0 {
+            if place == 0 && !queue.is_empty() {
                 self.settle(key);
             }
         }
