@@ -1,0 +1,110 @@
+//! Dresses: the same tests, on a server that is made to prove more.
+
+use std::collections::BTreeMap;
+
+use super::client::Client;
+use super::eventually::eventually;
+use super::reply::Reply;
+use super::server::Server;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Dress {
+    /// One server.
+    Plain,
+    /// The data set is saved and loaded after each call of the test's client.
+    Reload,
+    /// A replica follows from the start, and must agree at the end.
+    Replica,
+}
+
+impl Dress {
+    /// `FLOCK_DRESS`, plain by default.
+    pub fn from_environment() -> Dress {
+        match std::env::var("FLOCK_DRESS").as_deref() {
+            Err(_) | Ok("plain") => Dress::Plain,
+            Ok("reload") => Dress::Reload,
+            Ok("replica") => Dress::Replica,
+            Ok(other) => panic!("FLOCK_DRESS is plain, reload or replica, not {other}"),
+        }
+    }
+}
+
+/// A replica with an append-only file of its own, which stops at the first
+/// command of the stream that it cannot apply.
+pub fn start_companion(primary: &Server) -> Server {
+    let companion = primary.start_replica(Server::builder().append_only());
+    // Redis 7.0 and later know it, under this name or not at all.
+    companion
+        .admin()
+        .run("CONFIG SET propagation-error-behavior panic");
+    companion
+}
+
+/// Primary and replica hold the same keys, and the same locks in every
+/// database: fence, label and mode. A lease that ends meanwhile is waited for.
+#[track_caller]
+pub fn assert_agreement(primary: &Server, replica: &Server) {
+    let (mut primary, mut replica) = (primary.admin(), replica.admin());
+    if primary.info("replication", "role") != "master" {
+        return; // the test moved the role; there is no pair to compare
+    }
+    eventually(
+        "the replica agrees with its primary",
+        || (view(&mut primary), view(&mut replica)),
+        |(primary, replica)| primary == replica,
+    );
+}
+
+/// What primary and replica must agree on.
+#[derive(Debug, PartialEq)]
+struct View {
+    offset: String,
+    digest: String,
+    locks: BTreeMap<(u32, Vec<u8>), String>,
+}
+
+fn view(client: &mut Client) -> View {
+    let offset = match client.info("replication", "role").as_str() {
+        "master" => "master_repl_offset",
+        _ => "slave_repl_offset",
+    };
+    View {
+        offset: client.info("replication", offset),
+        digest: client.run("DEBUG DIGEST").text(),
+        locks: locks(client),
+    }
+}
+
+/// Each lock's holders, by database and key.
+fn locks(client: &mut Client) -> BTreeMap<(u32, Vec<u8>), String> {
+    let keyspace = client.run("INFO keyspace").text();
+    let databases: Vec<u32> = keyspace
+        .lines()
+        .filter_map(|line| line.strip_prefix("db")?.split(':').next()?.parse().ok())
+        .collect();
+    let mut locks = BTreeMap::new();
+    for database in databases {
+        client.call(("SELECT", database));
+        for key in client.run("KEYS *").items() {
+            let key = key.bytes();
+            if client.call(("TYPE", key)) == "flocklock" {
+                let info = client.call(("FLOCK.INFO", key));
+                locks.insert((database, key.to_vec()), holders(&info));
+            }
+        }
+    }
+    locks
+}
+
+fn holders(info: &Reply) -> String {
+    if *info == Reply::Nil {
+        return "over".to_owned();
+    }
+    let holders: Vec<_> = info
+        .field("holders")
+        .items()
+        .iter()
+        .map(|holder| (holder.field("fence").int(), holder.field("label").clone()))
+        .collect();
+    format!("{:?} {holders:?}", info.field("mode"))
+}

@@ -1,0 +1,370 @@
+//! A server under test: how it is started, stopped, restarted and looked at.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::process::ExitStatus;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use super::build::Build;
+use super::client::{Client, Protocol};
+use super::dress::{self, Dress};
+use super::eventually::{eventually, PATIENCE};
+use super::module;
+use super::process::{Failure, Process, CRASH_SIGNS};
+
+const PORT_ATTEMPTS: usize = 20;
+
+/// What the server is told at its start, besides the harness' own settings.
+#[derive(Clone)]
+pub struct Builder {
+    settings: Vec<(String, String)>,
+    module_arguments: String,
+    is_cluster_node: bool,
+    dress: Dress,
+    protocol: Protocol,
+}
+
+impl Builder {
+    fn new() -> Builder {
+        Builder {
+            settings: Vec::new(),
+            module_arguments: String::new(),
+            is_cluster_node: false,
+            dress: Dress::from_environment(),
+            protocol: Protocol::Resp2,
+        }
+    }
+
+    /// A setting, as in the configuration file.
+    pub fn set(mut self, name: &str, value: &str) -> Builder {
+        self.settings.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Arguments of the module, separated by spaces.
+    pub fn module_arguments(mut self, arguments: &str) -> Builder {
+        self.module_arguments = arguments.to_owned();
+        self
+    }
+
+    /// What [`Server::client`] speaks.
+    pub fn protocol(mut self, protocol: Protocol) -> Builder {
+        self.protocol = protocol;
+        self
+    }
+
+    /// For tests that a reload or a replica would disturb or does not concern.
+    pub fn undressed(mut self) -> Builder {
+        self.dress = Dress::Plain;
+        self
+    }
+
+    /// A node for a cluster: no slots yet, and it knows no other.
+    pub fn cluster_node(mut self) -> Builder {
+        self.is_cluster_node = true;
+        self
+    }
+
+    /// With the append-only file, flushed at each write.
+    pub fn append_only(self) -> Builder {
+        self.set("appendonly", "yes").set("appendfsync", "always")
+    }
+
+    #[track_caller]
+    pub fn start(self) -> Server {
+        self.try_start()
+            .unwrap_or_else(|log| panic!("the server did not start:\n{log}"))
+    }
+
+    /// The server, or the log of one that refused to start.
+    pub fn try_start(self) -> Result<Server, String> {
+        let directory = tempfile::Builder::new()
+            .prefix("flock-test-")
+            .tempdir()
+            .expect("a directory for the server");
+        for _ in 0..PORT_ATTEMPTS {
+            let port = free_port();
+            let configuration = self.configuration(port);
+            match Process::start(directory.path(), port, Some(&configuration)) {
+                Err(Failure::PortTaken) => continue,
+                Err(Failure::Ended(log)) => return Err(log),
+                Ok(process) => {
+                    return Ok(Server::new(self, directory, port, process));
+                }
+            }
+        }
+        panic!("no free port in {PORT_ATTEMPTS} attempts");
+    }
+
+    /// The text of the configuration file.
+    fn configuration(&self, port: u16) -> String {
+        let port = port.to_string();
+        let own = [
+            ("port", port.as_str()),
+            ("bind", "127.0.0.1"),
+            ("save", "\"\""),
+            ("enable-debug-command", "yes"),
+            ("enable-module-command", "yes"),
+            // From a file: after a socket some servers hold the stream back
+            // until the replica's next acknowledgement, a second later.
+            ("repl-diskless-sync", "no"),
+            ("repl-diskless-sync-delay", "0"),
+        ];
+        let settings = self.settings.iter();
+        let settings = settings.map(|(name, value)| (name.as_str(), value.as_str()));
+        let module = format!("{} {}", module::path().display(), self.module_arguments);
+        // By default the bus is at the port + 10,000, which may be none.
+        let bus = free_port().to_string();
+        let cluster = [("cluster-enabled", "yes"), ("cluster-port", bus.as_str())];
+        own.into_iter()
+            .chain(settings)
+            .chain(cluster.into_iter().filter(|_| self.is_cluster_node))
+            .chain([("loadmodule", module.as_str())])
+            .map(|(name, value)| format!("{name} {value}\n"))
+            .collect()
+    }
+}
+
+/// Asks the system for a free port. Another process may take it before the
+/// server does: then the server says so and [`Builder::try_start`] asks again.
+pub fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .expect("a free port")
+        .port()
+}
+
+/// A running server. When it goes, it must still be alive and, in the replica
+/// dress, its replica must agree with it.
+pub struct Server {
+    builder: Builder,
+    port: u16,
+    /// None after the test itself ended it.
+    process: Option<Process>,
+    /// The companion of the replica dress.
+    companion: Option<Box<Server>>,
+    directory: TempDir,
+}
+
+impl Server {
+    fn new(builder: Builder, directory: TempDir, port: u16, process: Process) -> Server {
+        let mut server = Server {
+            builder,
+            port,
+            process: Some(process),
+            companion: None,
+            directory,
+        };
+        if server.builder.dress == Dress::Replica {
+            server.companion = Some(Box::new(dress::start_companion(&server)));
+        }
+        server
+    }
+
+    /// A server with nothing special about it.
+    #[track_caller]
+    pub fn start() -> Server {
+        Server::builder().start()
+    }
+
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// A replica of this server, in step with it.
+    #[track_caller]
+    pub fn start_replica(&self, builder: Builder) -> Server {
+        let replica = builder
+            .undressed()
+            .set("replicaof", &format!("127.0.0.1 {}", self.port))
+            .start();
+        replica.wait_for_link();
+        self.wait_for_stream();
+        replica
+    }
+
+    /// Waits until a replica is sent the stream, which does not
+    /// always begin with the end of the synchronization.
+    #[track_caller]
+    fn wait_for_stream(&self) {
+        let mut admin = self.admin();
+        if admin.info("replication", "role") != "master" {
+            return; // a replica of its own, which knows no WAIT
+        }
+        admin.run("PUBLISH flock:test stream"); // goes into the stream, and changes nothing
+        let acknowledged = admin.call(("WAIT", 1, PATIENCE.as_millis() as u64));
+        assert!(acknowledged.int() > 0, "no replica acknowledges");
+    }
+
+    /// Waits until this replica has its primary's data and stream.
+    #[track_caller]
+    pub fn wait_for_link(&self) {
+        let mut admin = self.admin();
+        eventually(
+            "the replica is connected",
+            || admin.info("replication", "master_link_status"),
+            |status| status == "up",
+        );
+    }
+
+    /// A client of the test's own: in the reload dress, the data set is
+    /// reloaded after each of its calls.
+    #[track_caller]
+    pub fn client(&self) -> Client {
+        let mut client = self.connect(self.builder.protocol);
+        if self.builder.dress == Dress::Reload {
+            client.reload_after_calls(self.admin());
+        }
+        client
+    }
+
+    /// A client that no dress touches.
+    #[track_caller]
+    pub fn admin(&self) -> Client {
+        self.connect(Protocol::Resp2)
+    }
+
+    #[track_caller]
+    pub fn connect(&self, protocol: Protocol) -> Client {
+        Client::connect(self.port, protocol).expect("a connection")
+    }
+
+    /// Sends a command that blocks from a client of its own, and returns that
+    /// client once the command stands in the queue of `key` (in database 0).
+    #[track_caller]
+    pub fn enqueue(&self, key: &str, line: &str) -> Client {
+        self.enqueue_in(0, key, line)
+    }
+
+    /// [`enqueue`](Server::enqueue) in another database.
+    #[track_caller]
+    pub fn enqueue_in(&self, database: u32, key: &str, line: &str) -> Client {
+        let mut admin = self.admin();
+        admin.call(("SELECT", database));
+        let mut client = self.connect(self.builder.protocol);
+        client.call(("SELECT", database));
+        let before = admin.waiters(key);
+        client.send_line(line);
+        eventually(
+            &format!("in the queue: {line}"),
+            || admin.waiters(key),
+            |waiters| *waiters == before + 1,
+        );
+        client
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub fn log(&self) -> String {
+        self.process.as_ref().map(Process::log_text).unwrap_or_default()
+    }
+
+    pub fn build(&self) -> &'static Build {
+        Build::get()
+    }
+
+    fn process(&mut self) -> &mut Process {
+        self.process.as_mut().expect("a running server")
+    }
+
+    /// The power goes.
+    pub fn kill9(&mut self) {
+        self.process().kill();
+        self.process = None;
+    }
+
+    /// Starts again on the same port with the same files, configuration included.
+    #[track_caller]
+    pub fn restart(&mut self) {
+        self.try_restart()
+            .unwrap_or_else(|log| panic!("the server did not start again:\n{log}"));
+    }
+
+    /// [`restart`](Server::restart), or the log of a server that refused to.
+    pub fn try_restart(&mut self) -> Result<(), String> {
+        self.process = None;
+        match Process::start(self.directory.path(), self.port, None) {
+            Ok(process) => self.process = Some(process),
+            Err(Failure::PortTaken) => panic!("port {} was taken meanwhile", self.port),
+            Err(Failure::Ended(log)) => return Err(log),
+        }
+        Ok(())
+    }
+
+    /// Freezes the process; it does nothing any more when this returns.
+    pub fn stop(&mut self) {
+        self.process().stop();
+    }
+
+    pub fn resume(&mut self) {
+        self.process().signal(Signal::CONT);
+    }
+
+    /// Waits until the server has ended by itself, and returns how.
+    #[track_caller]
+    pub fn wait_for_exit(&mut self) -> (ExitStatus, String) {
+        let process = self.process();
+        let status = eventually("the server ends", || process.exit_status(), Option::is_some);
+        let log = process.log_text();
+        self.process = None;
+        (status.expect("an exit status"), log)
+    }
+
+    #[track_caller]
+    pub fn assert_alive(&mut self) {
+        let status = self.process().exit_status();
+        assert!(status.is_none(), "the server ended: {status:?}");
+    }
+
+    /// Fails unless the server is alive and well.
+    #[track_caller]
+    pub fn check(&mut self) {
+        if self.process.is_none() {
+            return;
+        }
+        self.assert_alive();
+        let log = self.log();
+        for sign in CRASH_SIGNS {
+            assert!(!log.contains(sign), "the server's log says {sign}");
+        }
+        assert_eq!(self.admin().run("PING"), "PONG");
+        if let Some(companion) = &mut self.companion {
+            companion.check();
+        }
+        if let Some(companion) = &self.companion {
+            dress::assert_agreement(self, companion);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.check();
+        }
+    }
+}
+
+/// Runs a test twice, each time on a server of its own, with a RESP2 and a
+/// RESP3 client.
+#[track_caller]
+pub fn in_both_protocols(test: impl Fn(&Server, &mut Client)) {
+    in_both_protocols_with(Server::builder(), test);
+}
+
+/// [`in_both_protocols`] on servers of a special kind.
+#[track_caller]
+pub fn in_both_protocols_with(builder: Builder, test: impl Fn(&Server, &mut Client)) {
+    for protocol in [Protocol::Resp2, Protocol::Resp3] {
+        let server = builder.clone().protocol(protocol).start();
+        test(&server, &mut server.client());
+    }
+}
