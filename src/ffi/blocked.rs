@@ -2,7 +2,7 @@
 //!
 //! The server's rule: for each blocked client, `RedisModule_UnblockClient` is called exactly
 //! once, also if the client has gone meanwhile; after that the handle is dead. [`Handle`] is
-//! neither `Copy` nor `Clone`, and [`Handle::answer`] and [`Handle::let_go`] consume it.
+//! neither `Copy` nor `Clone`; [`Handle::answer`] consumes it, and dropping it is the other way.
 
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
@@ -19,14 +19,15 @@ pub trait Waiting: 'static {
     fn reply(ctx: &Ctx, answer: &mut Self::Answer);
     /// The server is done with an answer, whether it was replied with or not.
     fn done(answer: Self::Answer);
-    /// CLIENT UNBLOCK … TIMEOUT: reply, and let the handle go.
+    /// CLIENT UNBLOCK … TIMEOUT: reply, and drop the handle.
     fn timed_out(ctx: &Ctx, id: HandleId);
-    /// The client is gone, or was unblocked with an error. If the handle is still held, let it
-    /// go. This may run while the server is in any state: change nothing that is replicated.
+    /// The client is gone, or was unblocked with an error. If the handle is still held, drop
+    /// it. This may run while the server is in any state: change nothing that is replicated.
     fn disconnected(id: HandleId);
 }
 
-/// A blocked client, which waits for one answer.
+/// A blocked client, which waits for one answer. To drop the handle is to give up a client that
+/// is answered otherwise, or gone.
 #[derive(Debug)]
 pub struct Handle<W>(*mut raw::RedisModuleBlockedClient, PhantomData<W>);
 
@@ -60,19 +61,23 @@ impl<W: Waiting> Handle<W> {
 
     /// Unblocks the client; it gets its answer before the event loop sleeps next.
     pub fn answer(self, answer: W::Answer) {
-        self.unblock(Box::into_raw(Box::new(answer)).cast());
+        let client = self.0;
+        std::mem::forget(self);
+        unblock(client, Box::into_raw(Box::new(answer)).cast());
     }
+}
 
-    /// Gives up a client that is answered otherwise, or gone.
-    pub fn let_go(self) {
-        self.unblock(std::ptr::null_mut());
-    }
+/// Once for each blocked client: when its handle is consumed or dropped.
+fn unblock(client: *mut raw::RedisModuleBlockedClient, answer: *mut c_void) {
+    let unblock = api!(RedisModule_UnblockClient);
+    // SAFETY: only the end of a handle leads here, so this is the one call for its client. The
+    // answer is null, or a box that `done` frees.
+    unsafe { unblock(client, answer) };
+}
 
-    fn unblock(self, answer: *mut c_void) {
-        let unblock = api!(RedisModule_UnblockClient);
-        // SAFETY: the handle is consumed, so this is the one call for its client. The answer is
-        // a box that `done` frees.
-        unsafe { unblock(self.0, answer) };
+impl<W> Drop for Handle<W> {
+    fn drop(&mut self) {
+        unblock(self.0, std::ptr::null_mut());
     }
 }
 

@@ -170,9 +170,7 @@ fn leave(id: HandleId) {
         state.todo.settle.extend(next);
         Some(caller)
     });
-    if let Some(caller) = caller {
-        caller.handle.let_go();
-    }
+    drop(caller);
 }
 
 /// A client was closed. A grant that was replied with since the loop last slept never left.
