@@ -234,7 +234,7 @@ fn those_who_leave_the_middle_of_the_queue_do_not_change_its_order() {
     client.run("FLOCK.ACQUIRE k w PX 60000").fence();
     let mut waiters: Vec<_> = (0..9)
         .map(|number| {
-            let wait_ms = if number % 3 == 1 { 50 } else { 0 };
+            let wait_ms = if number % 3 == 1 { 2_000 } else { 0 };
             let line = format!("FLOCK.ACQUIRE k w{number} PX 60000 BLOCK {wait_ms}");
             (number, server.enqueue("k", &line))
         })

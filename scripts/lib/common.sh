@@ -126,13 +126,22 @@ install_missing() {
   install_packages "${packages[@]}"
 }
 
-# install_without_starting PACKAGE...: while a policy-rc.d says 101, packages start none of their services
+# install_without_starting PACKAGE...: while a policy-rc.d says 101, packages start none of their services; and
+# postgresql, told so, makes no cluster, which would start with the machine
 install_without_starting() (
   policy=/usr/sbin/policy-rc.d
+  no_cluster=/etc/postgresql-common/createcluster.d/flock.conf
+  made=()
+  trap '[ ${#made[@]} = 0 ] || as_root rm -f "${made[@]}"' EXIT
   if [ ! -e $policy ]; then
-    trap 'as_root rm -f $policy' EXIT
+    made+=("$policy")
     printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null
     as_root chmod 755 $policy
+  fi
+  if [[ " $* " == *" postgresql "* ]]; then
+    made+=("$no_cluster")
+    as_root mkdir -p "$(dirname "$no_cluster")"
+    echo 'create_main_cluster = false' | as_root tee "$no_cluster" >/dev/null
   fi
   as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" >/dev/null
 )

@@ -142,50 +142,6 @@ impl Ctx {
         unsafe { notify(self.0, class, event.as_ptr(), key.as_ptr()) };
     }
 
-    /// What `CONFIG GET` says of a setting, in the server's own words.
-    pub fn config_value(&self, name: &'static CStr) -> Option<String> {
-        let params = Params::new().word(c"GET").word(name);
-        let call = api!(RedisModule_Call);
-        // SAFETY: as for `replicate`.
-        let reply = unsafe { call_with!(call, params, self.0, c"CONFIG".as_ptr()) };
-        if reply.is_null() {
-            return None;
-        }
-        let element = api!(RedisModule_CallReplyArrayElement);
-        let string = api!(RedisModule_CallReplyStringPtr);
-        let free = api!(RedisModule_FreeCallReply);
-        // SAFETY: the reply is valid until freed; asked for an element of a reply that is no
-        // array, the API gives null.
-        let value = unsafe { element(reply, 1) };
-        let mut length = 0;
-        let mut text = None;
-        if !value.is_null() {
-            // SAFETY: the element is valid as long as its reply.
-            let start = unsafe { string(value, &mut length) };
-            if !start.is_null() {
-                // SAFETY: the API says there are `length` bytes from `start`.
-                let bytes = unsafe { std::slice::from_raw_parts(start.cast(), length) };
-                text = Some(String::from_utf8_lossy(bytes).into_owned());
-            }
-        }
-        // SAFETY: the reply is ours, and nothing points into it any more.
-        unsafe { free(reply) };
-        text
-    }
-
-    /// Closes the connection of a client.
-    pub fn kill_client(&self, id: u64) {
-        let params = Params::new().word(c"KILL").word(c"ID").integer(id);
-        let call = api!(RedisModule_Call);
-        // SAFETY: as for `replicate`.
-        let reply = unsafe { call_with!(call, params, self.0, c"CLIENT".as_ptr()) };
-        if !reply.is_null() {
-            let free = api!(RedisModule_FreeCallReply);
-            // SAFETY: the reply is ours and is freed once.
-            unsafe { free(reply) };
-        }
-    }
-
     /// Whether a client with that id is connected.
     pub fn has_client(&self, id: u64) -> bool {
         let info = api!(RedisModule_GetClientInfoById);

@@ -26,6 +26,8 @@ pub trait Events: 'static {
     fn child_died();
     /// Settings of the server have changed.
     fn config_changed();
+    /// A slot moves to another node of the cluster, or comes from there: a step of it is done.
+    fn slots_moved();
     /// A key has a new name, or a new database.
     fn moved(db: i32, name: &[u8]);
 }
@@ -41,12 +43,26 @@ pub fn subscribe<E: Events>(ctx: &Ctx) -> bool {
         (raw::REDISMODULE_EVENT_FORK_CHILD, Some(fork::<E>)),
         (raw::REDISMODULE_EVENT_CONFIG, Some(config::<E>)),
     ];
+    events
+        .into_iter()
+        .all(|(id, callback)| subscribe_to(ctx, id, callback))
+}
+
+/// Follows the migration of slots. Only on a Redis since 8.4: elsewhere the event is unknown, or
+/// another one. False if the server refuses.
+pub fn subscribe_to_slot_migrations<E: Events>(ctx: &Ctx) -> bool {
+    subscribe_to(
+        ctx,
+        raw::REDISMODULE_EVENT_CLUSTER_SLOT_MIGRATION,
+        Some(slots::<E>),
+    )
+}
+
+fn subscribe_to(ctx: &Ctx, id: u64, callback: raw::RedisModuleEventCallback) -> bool {
+    let event = raw::RedisModuleEvent { id, dataver: 1 };
     let subscribe = api!(RedisModule_SubscribeToServerEvent);
-    events.into_iter().all(|(id, callback)| {
-        let event = raw::RedisModuleEvent { id, dataver: 1 };
-        // SAFETY: the context is valid; each callback takes the data of the event it is for.
-        unsafe { subscribe(ctx.as_ptr(), event, callback) == raw::REDISMODULE_OK as c_int }
-    })
+    // SAFETY: the context is valid; each callback takes the data of the event it is for.
+    unsafe { subscribe(ctx.as_ptr(), event, callback) == raw::REDISMODULE_OK as c_int }
 }
 
 /// Follows keys that are renamed or moved. False if the server refuses.
@@ -150,6 +166,15 @@ unsafe extern "C" fn config<E: Events>(
     _data: *mut c_void,
 ) {
     guard((), E::config_changed);
+}
+
+unsafe extern "C" fn slots<E: Events>(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    _step: u64,
+    _data: *mut c_void,
+) {
+    guard((), E::slots_moved);
 }
 
 unsafe extern "C" fn keyspace<E: Events>(

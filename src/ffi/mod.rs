@@ -7,6 +7,7 @@
 //! of a data type, may run on a background thread and touches nothing but its own value.
 
 pub mod blocked;
+pub mod call;
 pub mod command;
 pub mod config;
 pub mod context;

@@ -57,6 +57,8 @@ pub enum Answer {
     WrongType,
     /// This server no longer grants locks.
     Unblocked,
+    /// This node of a cluster no longer serves the lock.
+    SlotMoved,
 }
 
 /// A consequence of a transition, to be carried out by the server in the order of the list.

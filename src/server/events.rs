@@ -75,6 +75,14 @@ impl Events for ServerEvents {
         });
     }
 
+    /// Keys that leave with their slot are not unlinked one by one: each queue is looked at.
+    fn slots_moved() {
+        state::with(|state| {
+            let names = state.engine.queues().names(None);
+            state.todo.settle.extend(names);
+        });
+    }
+
     fn moved(db: i32, name: &[u8]) {
         state::with(|state| state.todo.adopt.push(Place { db, key: name }.into()));
     }

@@ -15,6 +15,7 @@ pub fn load(ctx: &Ctx, server: &Server, args: &[Str]) -> Result<(), String> {
     let follows_moves = !quirks.must_not_follow_moves;
     state::with(|state| {
         state.is_primary = !Flags::of_server().is_replica();
+        state.is_cluster = Flags::of_server().is_cluster();
         state.quirks = quirks;
         state.todo.check_settings = true;
         state.todo.check_followers = true;
@@ -30,11 +31,20 @@ pub fn load(ctx: &Ctx, server: &Server, args: &[Str]) -> Result<(), String> {
     if follows_moves && !events::subscribe_to_moves::<ServerEvents>(ctx) {
         return Err(refused("keyspace event handler"));
     }
+    if has_slot_migrations(server) && !events::subscribe_to_slot_migrations::<ServerEvents>(ctx) {
+        return Err(refused("slot migration handler"));
+    }
     if !info::register::<FlockInfo>(ctx) {
         return Err(refused("section of INFO"));
     }
     settings::register(ctx, args)?;
     alarm::start()
+}
+
+/// Redis 8.4 moves whole slots, and removes their keys without telling the module of each. On Valkey
+/// the same event has another meaning, and a moved slot's keys are removed one by one.
+fn has_slot_migrations(server: &Server) -> bool {
+    server.name == "redis" && server.release() >= [8, 4, 0]
 }
 
 /// The line that says what was loaded.

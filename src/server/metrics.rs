@@ -53,7 +53,7 @@ impl Metrics {
             }
             Answer::TimedOut => self.waits_timed_out += 1,
             Answer::Superseded => self.superseded += 1,
-            Answer::Released | Answer::WrongType | Answer::Unblocked => {}
+            Answer::Released | Answer::WrongType | Answer::Unblocked | Answer::SlotMoved => {}
         }
     }
 }

@@ -12,6 +12,7 @@ use super::waiters::{Caller, FreshGrant};
 use super::warnings::Warned;
 use crate::ffi::blocked::HandleId;
 use crate::ffi::global::Global;
+use crate::lock::deadlines::Deadlines;
 use crate::lock::{Engine, Fence, FenceSource, Instant, LockName, WaiterId};
 
 lazy_static! {
@@ -29,6 +30,7 @@ pub struct State {
     pub metrics: Metrics,
     /// Whether this server decides about locks; a replica only follows.
     pub is_primary: bool,
+    pub is_cluster: bool,
     pub followers: Followers,
     /// The waiters by their blocked clients.
     pub waiting: HashMap<HandleId, WaiterId>,
@@ -37,6 +39,9 @@ pub struct State {
     pub fresh_grants: Vec<FreshGrant>,
     pub quirks: Quirks,
     pub warned: Warned,
+    /// Locks whose leases are over, but which this node of a cluster does not serve, or not yet:
+    /// when to look again.
+    pub parked: Deadlines<LockName>,
     /// When the sweep is due next.
     pub next_sweep: Option<Instant>,
 }
@@ -79,12 +84,14 @@ impl State {
             settings: Settings::default(),
             metrics: Metrics::default(),
             is_primary: true,
+            is_cluster: false,
             followers: Followers::default(),
             waiting: HashMap::new(),
             todo: Todo::default(),
             fresh_grants: Vec::new(),
             quirks: Quirks::default(),
             warned: Warned::default(),
+            parked: Deadlines::default(),
             next_sweep: None,
         }
     }
@@ -93,7 +100,7 @@ impl State {
     pub fn next_deadline(&self) -> Option<Instant> {
         let lease = self.engine.next_lease_end().filter(|_| self.is_primary);
         let wait = self.engine.next_wait_end();
-        lease.into_iter().chain(wait).min()
+        lease.into_iter().chain(wait).chain(self.parked.next()).min()
     }
     /// The same, if it comes before the next sweep.
     pub fn nearer_deadline(&self) -> Option<Instant> {

@@ -4,6 +4,7 @@
 use super::state::{self, Todo};
 use super::transition::{self, Refusal};
 use super::{alarm, clock, followers, propagation, waiters, warnings};
+use crate::ffi::call;
 use crate::ffi::context::{wake_event_loop, writes_are_paused};
 use crate::ffi::info::ServerInfo;
 use crate::ffi::key::{Content, Key};
@@ -16,6 +17,8 @@ use crate::lock::{Answer, Engine, Instant, Lock, LockName, Now, Place};
 const PER_PASS: usize = 200;
 /// How often to look again while writes are paused, in microseconds.
 const PAUSE_POLL_US: u64 = 2_000;
+/// How often to look again whether this node serves a lock whose lease is over, in microseconds.
+const PARKED_US: u64 = 500_000;
 
 /// Does what is due, and sets the alarm for what is next.
 pub fn run(ctx: &Ctx) {
@@ -61,7 +64,7 @@ fn aof_lacks_register(ctx: &Ctx) -> bool {
     let rewrites = ServerInfo::section(ctx, c"persistence").field(c"aof_rewrite_in_progress");
     state::with(|state| state.engine.fences.last() > 0)
         && rewrites.as_deref() == Some("1")
-        && ctx.config_value(c"aof-use-rdb-preamble").as_deref() == Some("no")
+        && call::config_value(ctx, c"aof-use-rdb-preamble").as_deref() == Some("no")
 }
 
 fn end_waits(now: Instant) {
@@ -112,7 +115,7 @@ fn do_todo(ctx: &Ctx) {
     }
     for client in unanswered {
         if ctx.has_client(client) {
-            ctx.kill_client(client);
+            call::kill_client(ctx, client);
         }
     }
     if check_followers {
@@ -141,33 +144,50 @@ fn adopt_lock(ctx: &Ctx, name: &LockName) {
 }
 
 fn end_leases(ctx: &Ctx, now: Instant) {
+    while let Some(name) = state::with(|state| state.parked.pop_due(now)) {
+        adopt_lock(ctx, &name);
+    }
     for _ in 0..PER_PASS {
         let Some(name) = state::with(|state| state.engine.pop_due_lease(now)) else {
             return;
         };
-        settle_lock(ctx, &name);
+        if !settle_lock(ctx, &name) {
+            // Its slot is on its way from another node, which ends the lease, or to one.
+            let again = Instant(now.0 + PARKED_US);
+            state::with(|state| state.parked.insert(again, name));
+        }
     }
 }
 
-fn settle_lock(ctx: &Ctx, name: &LockName) {
+fn settle_lock(ctx: &Ctx, name: &LockName) -> bool {
     on_lock(ctx, name, |engine, place, lock, now| {
         engine.settle(place, lock, now)
-    });
+    })
 }
 
-/// Changes a lock by name. If the key holds something else by now, its waiters are told so.
+/// Changes a lock by name. If the key holds something else by now, its waiters are told so. False
+/// if this node of a cluster does not serve the lock: then it is left alone, and its waiters are
+/// told to go.
 fn on_lock(
     ctx: &Ctx,
     name: &LockName,
     step: impl FnOnce(&mut Engine<waiters::Caller>, Place, &mut Lock, &Now),
-) {
+) -> bool {
     ctx.select_db(name.db);
     let key = OwnedStr::new(&name.key);
-    if transition::decide_in_sweep(ctx, &key, step) == Err(Refusal::WrongType) {
-        let effects = state::with(|state| {
-            state.engine.dismiss_all(Some(name.place()), Answer::WrongType);
-            state.engine.take_effects()
-        });
-        waiters::answer_all(effects);
+    let is_served = !state::with(|state| state.is_cluster) || call::serves(ctx, &key);
+    if !is_served {
+        dismiss(name, Answer::SlotMoved);
+    } else if transition::decide_in_sweep(ctx, &key, step) == Err(Refusal::WrongType) {
+        dismiss(name, Answer::WrongType);
     }
+    is_served
+}
+
+fn dismiss(name: &LockName, answer: Answer) {
+    let effects = state::with(|state| {
+        state.engine.dismiss_all(Some(name.place()), answer);
+        state.engine.take_effects()
+    });
+    waiters::answer_all(effects);
 }

@@ -121,6 +121,9 @@ impl Waiting for Acquire {
             Answer::Unblocked => {
                 ctx.reply_error(c"UNBLOCKED this server has become a replica; ask the primary");
             }
+            Answer::SlotMoved => {
+                ctx.reply_error(c"UNBLOCKED the slot of this lock has moved to another node; ask that one");
+            }
         }
     }
 

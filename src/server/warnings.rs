@@ -1,6 +1,7 @@
 //! Settings of the server that endanger locks, and the log lines that say so.
 
 use super::state;
+use crate::ffi::call::config_value;
 use crate::ffi::context::{log, Level};
 use crate::ffi::Ctx;
 use crate::lock::FenceSource;
@@ -14,7 +15,7 @@ pub struct Warned {
 
 /// Looks at the server's settings, and warns of what is new.
 pub fn check(ctx: &Ctx) {
-    let policy = ctx.config_value(c"maxmemory-policy").unwrap_or_default();
+    let policy = config_value(ctx, c"maxmemory-policy").unwrap_or_default();
     let source = state::with(|state| state.engine.fences.source);
     let now = Warned {
         eviction: policy.starts_with("allkeys-"),

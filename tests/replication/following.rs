@@ -199,24 +199,6 @@ fn a_replicas_own_file_has_every_effect() {
 }
 
 #[test]
-fn while_writes_are_paused_nothing_changes_and_then_all_of_it_does() {
-    for mode in ["WRITE", "ALL"] {
-        let server = Server::builder().undressed().append_only().start();
-        let replica = start_companion(&server);
-        let mut client = server.client();
-        client.run("FLOCK.ACQUIRE k tok PX 100").fence();
-        let mut waiter = server.enqueue("k", "FLOCK.ACQUIRE k next PX 600000 BLOCK 0");
-        let mut impatient = server.enqueue("k", "FLOCK.ACQUIRE k third PX 600000 BLOCK 150");
-        client.run(&format!("CLIENT PAUSE 600 {mode}"));
-        // A wait may end meanwhile, for it changes nothing; a lease may not.
-        assert_eq!(impatient.receive(), NIL);
-        assert_eq!(waiter.receive_within(Duration::from_millis(100)), None);
-        waiter.receive().fence();
-        assert_agreement(&server, &replica);
-    }
-}
-
-#[test]
 fn wait_covers_a_grant_from_the_queue() {
     let server = primary();
     let _replica = start_companion(&server);

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 pub struct Build {
     pub executable: PathBuf,
     pub is_valkey: bool,
-    pub version: (u32, u32),
+    pub version: [u32; 3],
 }
 
 impl Build {
@@ -32,17 +32,19 @@ impl Build {
         let output = Command::new(&executable).arg("--version").output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let version = text.split_once("v=")?.1;
-        let mut numbers = version.split('.').map(|number| number.parse().ok());
+        let end = version.find(|c: char| c != '.' && !c.is_ascii_digit())?;
+        let mut numbers = version[..end].split('.').map(|number| number.parse().ok());
         Some(Build {
             executable,
             is_valkey: text.starts_with("Valkey"),
-            version: (numbers.next()??, numbers.next()??),
+            version: [numbers.next()??, numbers.next()??, numbers.next()??],
         })
     }
 
     /// At least this Redis, or at least this Valkey.
     pub fn is_since(&self, redis: (u32, u32), valkey: (u32, u32)) -> bool {
-        self.version >= if self.is_valkey { valkey } else { redis }
+        let [major, minor, _] = self.version;
+        (major, minor) >= if self.is_valkey { valkey } else { redis }
     }
 
     /// A module may add its own ACL category.
@@ -57,13 +59,13 @@ impl Build {
 
     /// Commands that ordinary clients do not even see.
     pub fn has_internal_commands(&self) -> bool {
-        !self.is_valkey && self.version >= (8, 0)
+        !self.is_valkey && self.version >= [8, 0, 0]
     }
 
     /// 7.2 asserts when CLIENT UNBLOCK meets a module's blocked client that
     /// was just answered, so the module does not offer it there.
     pub fn can_unblock_module_clients(&self) -> bool {
-        self.version != (7, 2)
+        self.version[..2] != [7, 2]
     }
 
     /// Older servers, with or without a module, panic ("Unknown btype") when
@@ -71,5 +73,11 @@ impl Build {
     /// Redis 7.0.15, 8.0.2 and Valkey 8.1.1, not on 8.6.3 and 9.1.2.
     pub fn bears_unblocking_a_paused_client(&self) -> bool {
         self.is_since((8, 6), (9, 1))
+    }
+
+    /// On Valkey 8.1 to 9.1.1 a client that moves a key to another database
+    /// stays there itself if a module listens, so flock does not listen.
+    pub fn tells_of_moves(&self) -> bool {
+        !self.is_valkey || self.version < [8, 1, 0] || self.version >= [9, 1, 2]
     }
 }

@@ -32,7 +32,11 @@ impl Dress {
 /// A replica with an append-only file of its own, which stops at the first
 /// command of the stream that it cannot apply.
 pub fn start_companion(primary: &Server) -> Server {
-    let companion = primary.start_replica(Server::builder().append_only());
+    // Straight into memory: Valkey 9 looks only once a second whether a file has come.
+    let builder = Server::builder()
+        .append_only()
+        .set("repl-diskless-load", "on-empty-db");
+    let companion = primary.start_replica(builder);
     // Redis 7.0 and later know it, under this name or not at all.
     companion
         .admin()
