@@ -5,6 +5,7 @@ mod support;
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use support::*;
 
@@ -148,15 +149,24 @@ fn a_server_that_is_too_old_refuses_the_module_in_words() {
         return;
     };
     let directory = tempfile::tempdir().expect("a directory");
-    let output = Command::new(old)
-        .args(["--port", "0", "--dir"])
+    let log_file = directory.path().join("log");
+    let mut server = Command::new(old)
+        .args(["--port", "0", "--unixsocket", "socket", "--dir"])
         .arg(directory.path())
+        .arg("--logfile")
+        .arg(&log_file)
         .arg("--loadmodule")
         .arg(module_path())
-        .output()
+        .spawn()
         .expect("the old server should start");
-    assert!(!output.status.success());
-    let log = String::from_utf8_lossy(&output.stdout).into_owned();
+    let status = eventually_within(
+        Duration::from_secs(10),
+        "the old server ends",
+        || server.try_wait().expect("the state of our own child"),
+        Option::is_some,
+    );
+    let log = std::fs::read_to_string(log_file).expect("its log");
+    assert!(status.is_some_and(|status| !status.success()), "{log}");
     let said = log
         .lines()
         .any(|line| line.contains("flock") && line.contains("7.0"));

@@ -44,13 +44,13 @@ fn read_modify_write(connection: &mut Connection) -> Purchase {
 fn with_the_lock(connection: &mut Connection, caller: usize) -> Purchase {
     let token = format!("caller-{caller}");
     let fence: Option<i64> = cmd("FLOCK.ACQUIRE")
-        .arg(&("lock:wallet", &token, "PX", 10_000, "BLOCK", 60_000))
+        .arg(("lock:wallet", &token, "PX", 10_000, "BLOCK", 60_000))
         .query(connection)
         .expect("one answer");
     fence.expect("nobody gives up");
     let purchase = read_modify_write(connection);
     let released: i64 = cmd("FLOCK.RELEASE")
-        .arg(&("lock:wallet", &token))
+        .arg(("lock:wallet", &token))
         .query(connection)
         .expect("the release");
     assert_eq!(released, 1);

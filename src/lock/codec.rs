@@ -180,7 +180,10 @@ mod tests {
 
     use super::*;
 
-    fn lock(mode: Mode, holders: &[(Vec<u8>, u64, Option<Vec<u8>>)]) -> Lock {
+    /// Token, lease in microseconds, label.
+    type PlainHolder = (Vec<u8>, u64, Option<Vec<u8>>);
+
+    fn lock(mode: Mode, holders: &[PlainHolder]) -> Lock {
         let mut lock = Lock::vacant();
         for (index, (token, lease_us, label)) in holders.iter().enumerate() {
             let label = label.as_deref().and_then(Label::new);

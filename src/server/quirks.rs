@@ -25,7 +25,7 @@ impl Quirks {
         Quirks {
             must_not_unblock: release[..2] == [7, 2],
             close_unanswered: release[..2] == [7, 0],
-            must_not_follow_moves: is_valkey && release >= [8, 1, 0] && release < [9, 1, 2],
+            must_not_follow_moves: is_valkey && ([8, 1, 0]..[9, 1, 2]).contains(&release),
         }
     }
 }
