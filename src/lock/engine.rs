@@ -3,6 +3,8 @@
 //! The caller looks up the [`Lock`] that a key holds (a vacant one where there is no key), passes
 //! it in, and afterwards stores it, or deletes the key if nobody holds the lock any more.
 
+use std::collections::HashSet;
+
 use super::deadlines::Deadlines;
 use super::fence::{Fence, Register};
 use super::holder::{Holder, Label, Mode, Token};
@@ -80,6 +82,8 @@ pub struct Engine<C> {
     queues: Queues<C>,
     pub(super) leases: Deadlines<LockName>,
     waits: Deadlines<WaiterId>,
+    /// Grants from the queue that are not known to have reached their callers yet.
+    in_flight: HashSet<Fence>,
     pub(super) held: usize,
     effects: Vec<Effect<C>>,
 }
@@ -91,6 +95,7 @@ impl<C> Engine<C> {
             queues: Queues::default(),
             leases: Deadlines::default(),
             waits: Deadlines::default(),
+            in_flight: HashSet::new(),
             held: 0,
             effects: Vec::new(),
         }
@@ -143,7 +148,7 @@ impl<C> Engine<C> {
             if deadline > holder.deadline {
                 self.renew(holder, deadline);
             }
-            holder.is_known = true;
+            self.arrived(holder.fence);
             return Acquired::Held(holder.fence);
         }
         if !lock.admits(request.mode) || self.queues.len(place) > 0 {
@@ -194,7 +199,7 @@ impl<C> Engine<C> {
             return false;
         };
         self.renew(&mut lock.holders[index], lease.after(now.mono));
-        lock.holders[index].is_known = true;
+        self.arrived(lock.holders[index].fence);
         true
     }
 
@@ -224,11 +229,18 @@ impl<C> Engine<C> {
         broken
     }
 
+    /// A grant from the queue has reached its caller.
+    pub fn arrived(&mut self, fence: Fence) {
+        self.in_flight.remove(&fence);
+    }
+
     /// Takes back a grant that did not reach its caller, unless the same token has asked again
     /// meanwhile, over another connection, and was told of it; then the next is granted.
     pub fn take_back(&mut self, place: Place, lock: &mut Lock, fence: Fence, now: &Now) {
         self.end_due(place, lock, now.mono);
-        if let Some(index) = lock.holders.iter().position(|h| h.fence == fence && !h.is_known) {
+        let is_lost = self.in_flight.remove(&fence);
+        let index = lock.holders.iter().position(|h| h.fence == fence);
+        if let Some(index) = index.filter(|_| is_lost) {
             self.end(lock, index, End::Undelivered);
         }
         self.settle(place, lock, now);
@@ -287,8 +299,8 @@ impl<C> Engine<C> {
         let place = waiter.name().place();
         let fence = self.fences.next(waiter.above, now.wall_us);
         let deadline = waiter.lease.after(now.mono);
-        let mut holder = Holder::new(waiter.token.clone(), fence, deadline, waiter.label.clone());
-        holder.is_known = false;
+        let holder = Holder::new(waiter.token.clone(), fence, deadline, waiter.label.clone());
+        self.in_flight.insert(fence);
         self.grant(place, lock, waiter.mode, holder);
         let waited_us = now.mono.micros_after(waiter.since);
         let answer = Answer::Granted { fence, waited_us };

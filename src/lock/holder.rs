@@ -96,9 +96,6 @@ pub struct Holder {
     pub label: Option<Label>,
     /// The hold's entry in the deadline index; 0 while it has none.
     pub(super) ticket: u64,
-    /// Whether some caller knows of the hold for sure. A grant from the queue is not known until
-    /// its answer arrives, or the token asks again.
-    pub(super) is_known: bool,
 }
 
 impl Holder {
@@ -109,7 +106,6 @@ impl Holder {
             deadline,
             label,
             ticket: 0,
-            is_known: true,
         }
     }
 
@@ -124,7 +120,7 @@ impl Holder {
     }
 }
 
-/// Two holders are the same if all is that would be written down.
+/// Two holders are the same if everything but their place in the deadline index is.
 impl PartialEq for Holder {
     fn eq(&self, other: &Holder) -> bool {
         self.token == other.token

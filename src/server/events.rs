@@ -14,7 +14,7 @@ impl Events for ServerEvents {
     }
 
     fn after_sleep() {
-        state::with(|state| state.fresh_grants.clear());
+        waiters::replies_sent();
     }
 
     /// A new replica answers its waiters: it will grant nothing any more. A new primary takes

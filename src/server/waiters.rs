@@ -176,6 +176,15 @@ fn leave(id: HandleId) {
     drop(caller);
 }
 
+/// What was replied with in the last pass of the loop has left.
+pub fn replies_sent() {
+    state::with(|state| {
+        for grant in state.fresh_grants.drain(..) {
+            state.engine.arrived(grant.fence);
+        }
+    });
+}
+
 /// A client was closed. A grant that was replied with since the loop last slept never left.
 pub fn client_gone(client: u64) {
     let lost = state::with(|state| {

@@ -10,9 +10,12 @@ use rand::Rng;
 #[derive(Clone, Copy, Debug)]
 pub struct Mix {
     /// DEBUG RELOAD. The servers forget a native expiry that passes meanwhile
-    /// without telling their replicas, so not together with `native_expiry`.
+    /// without telling their replicas, and after a reload during a BGSAVE they
+    /// send the next reload to their replicas and files. So not together with
+    /// `native_expiry` and `snapshots`.
     pub reloads: bool,
     pub native_expiry: bool,
+    pub snapshots: bool,
     /// CLIENT PAUSE and FAILOVER. Older servers crash when CLIENT UNBLOCK meets
     /// a client whose command a pause has put off.
     pub pauses: bool,
@@ -118,7 +121,6 @@ const ADMINISTRATION: &[&str] = &[
 /// changed back on the same connection, after lock commands (`{lock}`) that meet it.
 const SEQUENCES: &[&[&str]] = &[
     &["BGREWRITEAOF"],
-    &["BGSAVE"],
     &["CONFIG SET appendonly no", "{lock}", "CONFIG SET appendonly yes"],
     &[
         "CONFIG SET maxmemory 1",
@@ -149,6 +151,9 @@ impl Generator {
         if mix.pauses {
             administration.extend(PAUSES);
             sequences.push(FAILOVER);
+        }
+        if mix.snapshots {
+            sequences.push(&["BGSAVE"]);
         }
         if mix.reloads {
             sequences.extend([&["DEBUG RELOAD"][..]; 3]);

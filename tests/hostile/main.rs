@@ -211,6 +211,7 @@ fn no_sequence_of_commands_ends_the_server_with_reloads_and_pauses() {
     run(Mix {
         reloads: true,
         native_expiry: false,
+        snapshots: false,
         pauses: true,
         unblocks: Build::get().bears_unblocking_a_paused_client(),
     });
@@ -221,6 +222,7 @@ fn no_sequence_of_commands_ends_the_server_with_native_expiry_and_unblocks() {
     run(Mix {
         reloads: false,
         native_expiry: true,
+        snapshots: true,
         pauses: Build::get().bears_unblocking_a_paused_client(),
         unblocks: true,
     });
