@@ -31,8 +31,15 @@ impl Value for Lock {
         };
         let now = clock::now();
         let elapsed = propagation::elapsed_micros(stored.at_ms, Flags::of_server(), &now);
-        state::with(|state| state.todo.adopt.push(Place { db, key }.into()));
-        Some(stored.into_lock(now.mono, elapsed))
+        let lock = stored.into_lock(now.mono, elapsed);
+        state::with(|state| {
+            // At once: the very next command may be one that takes a fence.
+            for holder in lock.holders() {
+                state.engine.fences.observe(holder.fence);
+            }
+            state.todo.adopt.push(Place { db, key }.into());
+        });
+        Some(lock)
     }
 
     fn rewrite(&self, aof: &Rewrite) {
