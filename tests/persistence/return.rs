@@ -115,13 +115,13 @@ fn a_lease_that_came_back_ends_on_time_and_hands_over() {
         let mut server = way.start(Server::builder());
         let lease = Lease::take(&mut server.client(), "k", "tok", 1_500, "");
         way.travel(&mut server);
-        server
-            .admin()
-            .run("FLOCK.ACQUIRE k next PX 600000 BLOCK 0")
-            .fence();
+        let mut client = server.admin();
+        // On a busy machine the way may take longer than the lease.
+        let due = lease.latest_end().max(std::time::Instant::now());
+        client.run("FLOCK.ACQUIRE k next PX 600000 BLOCK 0").fence();
         let granted = std::time::Instant::now();
         assert!(granted >= lease.earliest_end(), "too early by {way:?}");
-        let late = granted.saturating_duration_since(lease.latest_end());
+        let late = granted.saturating_duration_since(due);
         assert!(late < Duration::from_millis(500), "{late:?} late by {way:?}");
     }
 }
