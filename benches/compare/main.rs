@@ -5,6 +5,7 @@
 //! | `pair.rs` | instructions per acquire and release, uncontended |
 //! | `handoff.rs` | hand-offs per second, and their cost as the queue grows; memory per waiter |
 //! | `memory.rs` | bytes per held lock |
+//! | `punctuality.rs` | how late leases end |
 //!
 //! Instructions are counted, not timed: the same to within a fraction of a percent on every run, on a busy machine
 //! too. Rates are timed, and only as good as the machine was idle. Where the rivals are measured, the module is not loaded.
@@ -13,6 +14,7 @@ mod contenders;
 mod handoff;
 mod memory;
 mod pair;
+mod punctuality;
 mod report;
 mod resp;
 mod server;
@@ -189,6 +191,25 @@ fn memory(options: &Options) -> Table {
     table
 }
 
+fn punctuality(options: &Options) -> Table {
+    eprintln!("… punctuality");
+    let leases = options.size(50, 1_000);
+    let mut table = Table::new("Punctuality", &["", "median µs", "99 of 100 µs", "worst µs"]);
+    let late = punctuality::measure(&options.setup(true, Under::Nothing), leases);
+    let micros = |late: Duration| whole(late.as_micros() as f64);
+    table.row(vec![
+        "late by".to_owned(),
+        micros(late.median),
+        micros(late.worst_of_100),
+        micros(late.worst),
+    ]);
+    table.note(&format!(
+        "From the end of a lease to the reply of the client that waited for it, {} leases of 20 ms, no other traffic.",
+        whole(leases as f64)
+    ));
+    table
+}
+
 fn main() {
     let options = Options::parse();
     let version = Command::new(&options.program)
@@ -205,7 +226,7 @@ fn main() {
         if options.aof { "on" } else { "off" },
     );
     println!("{text}");
-    for measure in [pairs, handoffs, memory] {
+    for measure in [pairs, handoffs, memory, punctuality] {
         let table = measure(&options).render();
         println!("{table}");
         text.push('\n');
