@@ -3,7 +3,7 @@
 //! - [`lock`]: the domain. What a lock is and what may happen to it; pure.
 //! - [`command`]: one file per command of `FLOCK.*`.
 //! - [`server`]: where locks are kept, carried out, replicated, and ended in time.
-//! - [`ffi`]: the module API made safe; the only unsafe code, together with this file's entry.
+//! - [`ffi`]: the module API made safe; the only unsafe code.
 //!
 //! docs/ARCHITECTURE.md traces one FLOCK.ACQUIRE through them.
 

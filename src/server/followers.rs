@@ -1,6 +1,6 @@
 //! Whether anybody follows this server: replicas, an AOF file, or a node that takes over slots.
 //!
-//! To write an effect out costs a third of a whole FLOCK.ACQUIRE, also where the server then finds
+//! To write an effect out costs a good part of a FLOCK.ACQUIRE, also where the server then finds
 //! that it has nobody to send it to. So flock finds that out itself, and is careful to err on one
 //! side only: it may take followers for granted that are gone, never miss one.
 //!

@@ -170,67 +170,25 @@ impl Naive {
                 above,
                 block_ms,
             } => {
-                self.settle(key);
-                let now = self.now;
-                if let Some(hold) = self
-                    .holds
-                    .entry(key)
-                    .or_default()
-                    .iter_mut()
-                    .find(|h| h.token == token)
-                {
-                    hold.deadline = hold.deadline.max(after_ms(now, lease_ms));
-                    hold.is_known = true;
-                    return Told::Fence(hold.fence);
-                }
-                if self.admits(key, mode) && self.waits.get(&key).is_none_or(|w| w.is_empty()) {
-                    let fence = self.grant(key, token, mode, lease_ms, above);
-                    self.holds
-                        .entry(key)
-                        .or_default()
-                        .iter_mut()
-                        .for_each(|h| h.is_known |= h.token == token);
-                    return Told::Fence(fence);
-                }
                 let wait = Wait {
                     token,
                     mode,
                     lease_ms,
                     above,
                     caller,
-                    since: now,
+                    since: self.now,
                     until: None,
                 };
-                block_ms.map_or(Told::Busy, |block_ms| self.wait(key, wait, block_ms))
+                self.acquire(key, wait, block_ms)
             }
             Op::Refresh { key, token, lease_ms } => {
                 self.settle(key);
                 let deadline = after_ms(self.now, lease_ms);
-                let held = self
-                    .holds
-                    .entry(key)
-                    .or_default()
-                    .iter_mut()
-                    .find(|h| h.token == token);
+                let held = self.hold_of(key, token);
                 let held = held.map(|hold| (hold.deadline, hold.is_known) = (deadline, true));
                 Told::Count(held.is_some().into())
             }
-            Op::Release { key, token } => {
-                let queue = self.waits.entry(key).or_default();
-                if let Some(place) = queue.iter().position(|w| w.token == token) {
-                    let caller = queue.remove(place).caller;
-                    self.answers.push((caller, Answer::Released));
-                }
-                self.settle(key);
-                let holds = self.holds.entry(key).or_default();
-                let held = holds
-                    .iter()
-                    .position(|h| h.token == token)
-                    .map(|at| holds.remove(at))
-                    .is_some();
-                self.settle(key);
-                Told::Count(held.into())
-            }
+            Op::Release { key, token } => Told::Count(self.release(key, token).into()),
             Op::Break { key } => {
                 self.adopt(key);
                 let now = self.now;
@@ -239,6 +197,16 @@ impl Naive {
                 self.settle(key);
                 Told::Count(live)
             }
+            _ => {
+                self.befall(caller, op);
+                Told::Nothing
+            }
+        }
+    }
+
+    /// What happens without anybody asking for it.
+    fn befall(&mut self, caller: Caller, op: &Op) {
+        match *op {
             Op::TakeBack { key } => {
                 self.adopt(key);
                 let holds = self.holds.entry(key).or_default();
@@ -246,44 +214,70 @@ impl Naive {
                     holds.remove(0);
                 }
                 self.settle(key);
-                Told::Nothing
             }
-            Op::Leave { back } => {
-                let caller = caller.saturating_sub(back);
-                for key in self.waits.keys().copied().collect::<Vec<_>>() {
-                    let queue = self.waits.entry(key).or_default();
-                    if let Some(place) = queue.iter().position(|w| w.caller == caller) {
-                        queue.remove(place);
-                        if place == 0 && !queue.is_empty() {
-                            self.settle(key);
-                        }
-                    }
-                }
-                Told::Nothing
-            }
+            Op::Leave { back } => self.leave(caller.saturating_sub(back)),
             Op::Delete { key } => {
                 self.holds.remove(&key);
                 self.settle(key);
-                Told::Nothing
             }
-            Op::Rename { from, to, is_noticed } => {
-                self.rename(from, to, is_noticed);
-                Told::Nothing
-            }
+            Op::Rename { from, to, is_noticed } => self.rename(from, to, is_noticed),
             Op::Flush => {
                 self.holds.clear();
                 (0..3).for_each(|key| self.settle(key));
-                Told::Nothing
             }
             Op::Pass { ms } => {
                 self.now = after_ms(self.now, ms);
                 self.end_waits();
                 self.end_leases();
-                Told::Nothing
             }
-            Op::PassUnswept { ms } => {
-                self.now = after_ms(self.now, ms);
-                Told::Nothing
+            Op::PassUnswept { ms } => self.now = after_ms(self.now, ms),
+            _ => unreachable!("{op:?} is asked for"),
+        }
+    }
+
+    fn hold_of(&mut self, key: Key, token: u8) -> Option<&mut Hold> {
+        let holds = self.holds.entry(key).or_default();
+        holds.iter_mut().find(|h| h.token == token)
+    }
+
+    fn acquire(&mut self, key: Key, wait: Wait, block_ms: Option<u64>) -> Told {
+        self.settle(key);
+        let deadline = after_ms(self.now, wait.lease_ms);
+        if let Some(hold) = self.hold_of(key, wait.token) {
+            hold.deadline = hold.deadline.max(deadline);
+            hold.is_known = true;
+            return Told::Fence(hold.fence);
+        }
+        if self.admits(key, wait.mode) && self.waits.get(&key).is_none_or(|w| w.is_empty()) {
+            let fence = self.grant(key, wait.token, wait.mode, wait.lease_ms, wait.above);
+            self.hold_of(key, wait.token).unwrap().is_known = true;
+            return Told::Fence(fence);
+        }
+        block_ms.map_or(Told::Busy, |block_ms| self.wait(key, wait, block_ms))
+    }
+
+    fn release(&mut self, key: Key, token: u8) -> bool {
+        let queue = self.waits.entry(key).or_default();
+        if let Some(place) = queue.iter().position(|w| w.token == token) {
+            let caller = queue.remove(place).caller;
+            self.answers.push((caller, Answer::Released));
+        }
+        self.settle(key);
+        let holds = self.holds.entry(key).or_default();
+        let held = holds.iter().position(|h| h.token == token);
+        let held = held.map(|at| holds.remove(at)).is_some();
+        self.settle(key);
+        held
+    }
+
+    fn leave(&mut self, caller: Caller) {
+        for key in self.waits.keys().copied().collect::<Vec<_>>() {
+            let queue = self.waits.entry(key).or_default();
+            if let Some(place) = queue.iter().position(|w| w.caller == caller) {
+                queue.remove(place);
+                if place == 0 && !queue.is_empty() {
+                    self.settle(key);
+                }
             }
         }
     }

@@ -137,52 +137,55 @@ impl Real {
             Op::Break { key } => {
                 Told::Count(self.on(key, |engine, place, lock, now| engine.break_all(place, lock, now)))
             }
-            Op::TakeBack { key } => {
-                self.on(key, |engine, place, lock, now| {
-                    match lock.holders().first().map(|h| h.fence) {
-                        Some(fence) => engine.take_back(place, lock, fence, now),
-                        None => engine.settle(place, lock, now),
-                    }
-                });
+            _ => {
+                self.befall(caller, op);
                 Told::Nothing
             }
+        }
+    }
+
+    /// What happens without anybody asking for it.
+    fn befall(&mut self, caller: Caller, op: &Op) {
+        match *op {
+            Op::TakeBack { key } => self.on(key, |engine, place, lock, now| {
+                match lock.holders().first().map(|h| h.fence) {
+                    Some(fence) => engine.take_back(place, lock, fence, now),
+                    None => engine.settle(place, lock, now),
+                }
+            }),
             Op::Leave { back } => {
                 let caller = caller.saturating_sub(back);
                 let left = self.waiting.remove(&caller).and_then(|id| self.engine.cancel(id));
                 self.settle_name(left.and_then(|(_, name)| name));
-                Told::Nothing
             }
             Op::Delete { key } => {
                 self.remove_key(key);
                 self.settle(key);
-                Told::Nothing
             }
-            Op::Rename { from, to, is_noticed } => {
-                self.rename(from, to, is_noticed);
-                Told::Nothing
-            }
+            Op::Rename { from, to, is_noticed } => self.rename(from, to, is_noticed),
             Op::Flush => {
                 self.locks.clear();
                 self.told_fences.clear();
                 self.engine.flush(None);
                 (0..3).for_each(|key| self.settle(key));
-                Told::Nothing
             }
             Op::Pass { ms } => {
                 self.now = after_ms(self.now, ms);
-                while let Some(moved) = self.engine.end_wait(Instant(self.now)) {
-                    self.collect(0);
-                    self.settle_name(moved);
-                }
-                while let Some(name) = self.engine.pop_due_lease(Instant(self.now)) {
-                    self.settle_name(Some(name));
-                }
-                Told::Nothing
+                self.sweep();
             }
-            Op::PassUnswept { ms } => {
-                self.now = after_ms(self.now, ms);
-                Told::Nothing
-            }
+            Op::PassUnswept { ms } => self.now = after_ms(self.now, ms),
+            _ => unreachable!("{op:?} is asked for"),
+        }
+    }
+
+    /// Ends what is due, as the server does before its loop sleeps.
+    fn sweep(&mut self) {
+        while let Some(moved) = self.engine.end_wait(Instant(self.now)) {
+            self.collect(0);
+            self.settle_name(moved);
+        }
+        while let Some(name) = self.engine.pop_due_lease(Instant(self.now)) {
+            self.settle_name(Some(name));
         }
     }
 
