@@ -2,7 +2,7 @@
 //! No client may send them. docs/FORMATS.md lists their forms.
 
 use super::errors::{self, reply_if_failed, Error};
-use crate::ffi::command::{Access, Command, Spec};
+use crate::ffi::command::{Access, Command, Keys, Spec};
 use crate::ffi::context::{log, Level};
 use crate::ffi::{Ctx, Str};
 use crate::lock::{Effect, Fence};
@@ -14,11 +14,10 @@ pub struct Apply;
 impl Command for Apply {
     const SPEC: Spec = Spec {
         name: c"flock.apply",
-        syntax: "FLOCK.APPLY key <GRANT … | RENEW … | RELEASE … | EXPIRE … | BREAK … | UNDELIVERED …>",
         arity: -4,
         flags: c"write deny-script",
         is_internal: true,
-        key: Access::Insert,
+        keys: Keys::One(Access::Insert),
         acl: "write dangerous",
         summary: c"Internal: applies a transition that a primary has made.",
         complexity: c"O(log N) with N locks held.",
@@ -44,14 +43,18 @@ fn apply(ctx: &Ctx, key: &Str, args: &[Str]) -> Result<(), Error> {
         Arrival::Grant(_, holder) => Effect::Granted(holder.fence),
         Arrival::Renewal(fence, _) => Effect::Renewed(*fence),
         Arrival::End(fence, why) => Effect::Ended(*fence, *why),
+        Arrival::Close(fence, _) => Effect::Closed(*fence),
+        Arrival::Open(fence) => Effect::Opened(*fence),
     };
     let has_changed = transition::follow(ctx, key, |engine, place, lock, _| match arrival {
         Arrival::Grant(mode, holder) => {
             engine.apply_grant(place, lock, mode, holder);
             true
         }
-        Arrival::Renewal(fence, deadline) => engine.apply_renewal(place, lock, fence, deadline),
+        Arrival::Renewal(fence, renewal) => engine.apply_renewal(place, lock, fence, renewal),
         Arrival::End(fence, _) => engine.apply_end(place, lock, fence),
+        Arrival::Close(fence, until) => engine.apply_closure(place, lock, fence, Some(until)),
+        Arrival::Open(fence) => engine.apply_closure(place, lock, fence, None),
     })?;
     // Without this the AOF file of a replica would not have it.
     ctx.replicate_verbatim();
@@ -76,11 +79,10 @@ pub struct FenceRegister;
 impl Command for FenceRegister {
     const SPEC: Spec = Spec {
         name: c"flock.fence",
-        syntax: "FLOCK.FENCE fence",
         arity: 2,
         flags: c"write deny-script",
         is_internal: true,
-        key: Access::None,
+        keys: Keys::None,
         acl: "write dangerous",
         summary: c"Internal: the last fence of the server that wrote an AOF file.",
         complexity: c"O(1)",

@@ -2,20 +2,19 @@
 
 use super::errors::{reply_if_failed, Error};
 use super::table::KEY;
-use crate::ffi::command::{Access, Command, Spec};
+use crate::ffi::command::{Access, Command, Keys, Spec};
 use crate::ffi::{Ctx, Str};
-use crate::server::transition;
+use crate::server::transition::{self, Origin};
 
 pub struct Break;
 
 impl Command for Break {
     const SPEC: Spec = Spec {
         name: c"flock.break",
-        syntax: "FLOCK.BREAK key",
         arity: 2,
         flags: c"write admin",
         is_internal: false,
-        key: Access::Delete,
+        keys: Keys::One(Access::Delete),
         acl: "write admin dangerous flock",
         summary: c"Ends every hold of a lock, whoever has it; the queue moves on.",
         complexity: c"O(N) with N holders.",
@@ -32,9 +31,9 @@ impl Command for Break {
 }
 
 fn break_lock(ctx: &Ctx, key: &Str) -> Result<(), Error> {
-    let broken = transition::decide(ctx, key, |engine, place, lock, now| {
+    let broken = transition::decide(ctx, key, Origin::Command, |engine, place, lock, now| {
         engine.break_all(place, lock, now)
     })?;
-    ctx.reply_integer(broken as u64);
+    ctx.reply_integer(broken);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! FLOCK.HELP: one line a command.
 
 use super::table;
-use crate::ffi::command::{Access, Command, Spec};
+use crate::ffi::command::{Command, Keys, Spec};
 use crate::ffi::{Ctx, Str};
 
 pub struct Help;
@@ -9,11 +9,10 @@ pub struct Help;
 impl Command for Help {
     const SPEC: Spec = Spec {
         name: c"flock.help",
-        syntax: "FLOCK.HELP",
         arity: 1,
         flags: c"fast",
         is_internal: false,
-        key: Access::None,
+        keys: Keys::None,
         acl: "fast flock",
         summary: c"Lists the commands of flock.",
         complexity: c"O(1)",
@@ -32,5 +31,5 @@ impl Command for Help {
 }
 
 fn line(spec: &Spec) -> String {
-    format!("{}: {}", spec.syntax, spec.summary.to_string_lossy())
+    format!("{}: {}", spec.syntax(), spec.summary.to_string_lossy())
 }

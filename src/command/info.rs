@@ -2,7 +2,7 @@
 
 use super::errors::{reply_if_failed, Error};
 use super::table::KEY;
-use crate::ffi::command::{Access, Command, Spec};
+use crate::ffi::command::{Access, Command, Keys, Spec};
 use crate::ffi::{Ctx, Str};
 use crate::lock::{Holder, Instant, Label, Lock, Place};
 use crate::server::{clock, state, transition};
@@ -12,11 +12,10 @@ pub struct Info;
 impl Command for Info {
     const SPEC: Spec = Spec {
         name: c"flock.info",
-        syntax: "FLOCK.INFO key",
         arity: 2,
         flags: c"readonly",
         is_internal: false,
-        key: Access::Read,
+        keys: Keys::One(Access::Read),
         acl: "read flock",
         summary: c"Describes a lock: its holders, and the clients that wait for it.",
         complexity: c"O(N) with N holders and the first 100 waiters.",
@@ -38,23 +37,27 @@ const QUEUE_SHOWN: usize = 100;
 fn info(ctx: &Ctx, key: &Str) -> Result<(), Error> {
     let now = clock::monotonic();
     transition::look(ctx, key, |lock, place| match lock {
-        Some(lock) if lock.live_holders(now).next().is_some() => describe(ctx, lock, place, now),
-        _ => ctx.reply_null(),
+        Some(lock) => describe(ctx, lock, place, now),
+        None => ctx.reply_null(),
     })?;
     Ok(())
 }
 
 fn describe(ctx: &Ctx, lock: &Lock, place: Place, now: Instant) {
-    let newest = lock.live_holders(now).map(|holder| holder.fence).max();
+    let closure = lock.live_closure(now);
+    let of_holders = lock.live_holders(now).map(|holder| holder.fence).max();
+    let Some(newest) = of_holders.or(closure.as_ref().map(|closure| closure.fence)) else {
+        return ctx.reply_null();
+    };
     ctx.reply_map(7);
     name(ctx, "mode");
     ctx.reply_bytes(lock.mode().name().as_bytes());
     name(ctx, "permits");
     ctx.reply_integer(lock.mode().permits().into());
     name(ctx, "fence");
-    ctx.reply_integer(newest.map_or(0, |fence| fence.get()));
+    ctx.reply_integer(newest.get());
     name(ctx, "delay_ms");
-    ctx.reply_integer(0);
+    ctx.reply_integer(closure.map_or(0, |closure| closure.left(now).ms()));
     name(ctx, "holders");
     ctx.reply_array(lock.live_holders(now).count());
     lock.live_holders(now)
@@ -70,10 +73,12 @@ fn describe_holder(ctx: &Ctx, holder: &Holder, now: Instant) {
     name(ctx, "ttl_ms");
     ctx.reply_integer(holder.left(now).micros() / 1000);
     name(ctx, "holds");
-    ctx.reply_integer(1);
-    label(ctx, holder.label.as_ref());
+    ctx.reply_integer(holder.holds().into());
+    label(ctx, holder.label());
     name(ctx, "session");
-    ctx.reply_bool(false);
+    // A connection that closed while this server was a replica can end nothing any more.
+    let is_bound = holder.session().is_some_and(|session| ctx.has_client(session.0));
+    ctx.reply_bool(is_bound);
 }
 
 /// The number of waiters, and the first of them.
@@ -86,7 +91,7 @@ fn describe_queue(ctx: &Ctx, place: Place, now: Instant) {
         ctx.reply_array(waiters.min(QUEUE_SHOWN));
         for (_, waiter) in queues.iter(place).take(QUEUE_SHOWN) {
             ctx.reply_map(3);
-            label(ctx, waiter.label.as_ref());
+            label(ctx, waiter.terms.label.as_ref());
             name(ctx, "mode");
             ctx.reply_bytes(waiter.mode.name().as_bytes());
             name(ctx, "waited_ms");

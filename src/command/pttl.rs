@@ -3,7 +3,7 @@
 use super::errors::{reply_if_failed, Error};
 use super::parse;
 use super::table::KEY;
-use crate::ffi::command::{Access, Arg, Command, Kind, Spec};
+use crate::ffi::command::{Access, Arg, Command, Keys, Kind, Spec};
 use crate::ffi::{Ctx, Str};
 use crate::lock::Holder;
 use crate::server::{clock, transition};
@@ -13,24 +13,15 @@ pub struct Pttl;
 impl Command for Pttl {
     const SPEC: Spec = Spec {
         name: c"flock.pttl",
-        syntax: "FLOCK.PTTL key [token]",
         arity: -2,
         flags: c"readonly fast",
         is_internal: false,
-        key: Access::Read,
+        keys: Keys::One(Access::Read),
         acl: "read fast flock",
         summary: c"Returns the milliseconds left of a hold, or -2 if there is none.",
         complexity: c"O(1)",
         since: c"0.1.0",
-        args: &[
-            KEY,
-            Arg {
-                name: c"token",
-                kind: Kind::String,
-                token: None,
-                is_optional: true,
-            },
-        ],
+        args: &[KEY, Arg::new(c"token", Kind::String).optional()],
     };
 
     fn run(ctx: &Ctx, args: &[Str]) {

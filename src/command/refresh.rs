@@ -3,20 +3,20 @@
 use super::errors::{self, reply_if_failed, Error};
 use super::parse::{self, Unit};
 use super::table::{KEY, LEASE, TOKEN};
-use crate::ffi::command::{Access, Command, Spec};
+use crate::ffi::command::{Access, Command, Keys, Spec};
 use crate::ffi::{Ctx, Str};
-use crate::server::{state, transition};
+use crate::server::state;
+use crate::server::transition::{self, Origin};
 
 pub struct Refresh;
 
 impl Command for Refresh {
     const SPEC: Spec = Spec {
         name: c"flock.refresh",
-        syntax: "FLOCK.REFRESH key token <PX ms | EX s>",
         arity: 5,
         flags: c"write fast",
         is_internal: false,
-        key: Access::Update,
+        keys: Keys::One(Access::Update),
         acl: "write fast flock",
         summary: c"Sets the lease of a held lock to exactly this long from now.",
         complexity: c"O(log N) with N locks held.",
@@ -36,7 +36,7 @@ fn refresh(ctx: &Ctx, key: &Str, token: &Str, unit: &Str, length: &Str) -> Resul
     let token = parse::token(token)?;
     let unit = Unit::named(unit.bytes()).ok_or(errors::SYNTAX)?;
     let lease = parse::lease(unit, length, errors::REFRESH_EXPIRE_TIME)?;
-    let is_held = transition::decide(ctx, key, |engine, place, lock, now| {
+    let is_held = transition::decide(ctx, key, Origin::Command, |engine, place, lock, now| {
         engine.refresh(place, lock, token, lease, now)
     })?;
     if !is_held {

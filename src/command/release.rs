@@ -3,20 +3,20 @@
 use super::errors::{reply_if_failed, Error};
 use super::parse;
 use super::table::{KEY, TOKEN};
-use crate::ffi::command::{Access, Command, Spec};
+use crate::ffi::command::{Access, Command, Keys, Spec};
 use crate::ffi::{Ctx, Str};
-use crate::server::{state, transition};
+use crate::server::state;
+use crate::server::transition::{self, Origin};
 
 pub struct Release;
 
 impl Command for Release {
     const SPEC: Spec = Spec {
         name: c"flock.release",
-        syntax: "FLOCK.RELEASE key token",
         arity: 3,
         flags: c"write fast",
         is_internal: false,
-        key: Access::Delete,
+        keys: Keys::One(Access::Delete),
         acl: "write fast flock",
         summary: c"Ends the hold of a token, and hands the lock to the next in the queue.",
         complexity: c"O(log N) with N locks held, however many wait.",
@@ -34,7 +34,7 @@ impl Command for Release {
 
 fn release(ctx: &Ctx, key: &Str, token: &Str) -> Result<(), Error> {
     let token = parse::token(token)?;
-    let was_held = transition::decide(ctx, key, |engine, place, lock, now| {
+    let was_held = transition::decide(ctx, key, Origin::Command, |engine, place, lock, now| {
         engine.release(place, lock, token, now)
     })?;
     if !was_held {

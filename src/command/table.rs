@@ -3,8 +3,10 @@
 use super::acquire::Acquire;
 use super::apply::{Apply, FenceRegister};
 use super::break_::Break;
+use super::guard::Guard;
 use super::help::Help;
 use super::info::Info;
+use super::many::{AcquireMany, RefreshMany, ReleaseMany};
 use super::pttl::Pttl;
 use super::refresh::Refresh;
 use super::release::Release;
@@ -27,7 +29,7 @@ macro_rules! commands {
 }
 
 commands! {
-    public: Acquire Refresh Release Pttl Info Break Help,
+    public: Acquire Refresh Release Pttl Guard AcquireMany RefreshMany ReleaseMany Info Break Help,
     internal: Apply FenceRegister
 }
 
@@ -41,36 +43,21 @@ fn register_one<C: Command>(ctx: &Ctx) -> Result<(), String> {
     }
 }
 
-pub const KEY: Arg = Arg {
-    name: c"key",
-    kind: Kind::Key,
-    token: None,
-    is_optional: false,
-};
-
-pub const TOKEN: Arg = Arg {
-    name: c"token",
-    kind: Kind::String,
-    token: None,
-    is_optional: false,
-};
-
-pub const LEASE: Arg = Arg {
-    name: c"lease",
-    kind: Kind::OneOf(&[
-        Arg {
-            name: c"milliseconds",
-            kind: Kind::Integer,
-            token: Some(c"PX"),
-            is_optional: false,
-        },
-        Arg {
-            name: c"seconds",
-            kind: Kind::Integer,
-            token: Some(c"EX"),
-            is_optional: false,
-        },
+pub const KEY: Arg = Arg::new(c"key", Kind::Key);
+pub const NUMKEYS: Arg = Arg::new(c"numkeys", Kind::Integer);
+pub const KEYS: Arg = Arg::new(c"key", Kind::Key).multiple();
+pub const TOKEN: Arg = Arg::new(c"token", Kind::String);
+pub const LEASE: Arg = Arg::new(
+    c"lease",
+    Kind::OneOf(&[
+        Arg::new(c"milliseconds", Kind::Integer).after(c"PX"),
+        Arg::new(c"seconds", Kind::Integer).after(c"EX"),
     ]),
-    token: None,
-    is_optional: false,
-};
+);
+pub const BLOCK: Arg = Arg::new(c"milliseconds", Kind::Integer)
+    .after(c"BLOCK")
+    .optional();
+pub const ABOVE: Arg = Arg::new(c"fence", Kind::Integer).after(c"ABOVE").optional();
+pub const LABEL: Arg = Arg::new(c"text", Kind::String).after(c"LABEL").optional();
+pub const COMMAND: Arg = Arg::new(c"command", Kind::String);
+pub const INNER_ARGS: Arg = Arg::new(c"arg", Kind::String).optional().multiple();

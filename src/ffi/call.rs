@@ -1,6 +1,7 @@
 //! Commands of the server that the module runs itself.
 
-use std::ffi::{c_int, CStr};
+use std::ffi::{c_int, CStr, CString};
+use std::marker::PhantomData;
 
 use redis_module::raw;
 
@@ -21,24 +22,8 @@ impl Reply {
         (!reply.is_null()).then(|| Reply(reply))
     }
 
-    /// The text of one element of an array.
-    fn element(&self, index: usize) -> Option<String> {
-        let element = api!(RedisModule_CallReplyArrayElement);
-        // SAFETY: the reply is alive; asked for an element of what is no array, the API gives null.
-        let value = unsafe { element(self.0, index) };
-        if value.is_null() {
-            return None;
-        }
-        let string = api!(RedisModule_CallReplyStringPtr);
-        let mut length = 0;
-        // SAFETY: the element lives as long as the reply; null where it is no string.
-        let start = unsafe { string(value, &mut length) };
-        if start.is_null() {
-            return None;
-        }
-        // SAFETY: the API says there are `length` bytes from `start`.
-        let bytes = unsafe { std::slice::from_raw_parts(start.cast(), length) };
-        Some(String::from_utf8_lossy(bytes).into_owned())
+    fn root(&self) -> Part<'_> {
+        Part(self.0, PhantomData)
     }
 
     fn is_integer(&self) -> bool {
@@ -57,9 +42,41 @@ impl Drop for Reply {
     }
 }
 
+/// A reply or an element of one, which lives as long as the whole.
+#[derive(Clone, Copy)]
+struct Part<'r>(*mut raw::RedisModuleCallReply, PhantomData<&'r Reply>);
+
+impl<'r> Part<'r> {
+    /// One element of an array.
+    fn element(self, index: usize) -> Option<Part<'r>> {
+        let element = api!(RedisModule_CallReplyArrayElement);
+        // SAFETY: the reply is alive; asked for an element of what is no array, the API gives null.
+        let value = unsafe { element(self.0, index) };
+        (!value.is_null()).then_some(Part(value, PhantomData))
+    }
+
+    fn elements(self) -> impl Iterator<Item = Part<'r>> {
+        (0..).map_while(move |index| self.element(index))
+    }
+
+    fn text(self) -> Option<String> {
+        let string = api!(RedisModule_CallReplyStringPtr);
+        let mut length = 0;
+        // SAFETY: the reply is alive; null where it is no string.
+        let start = unsafe { string(self.0, &mut length) };
+        if start.is_null() {
+            return None;
+        }
+        // SAFETY: the API says there are `length` bytes from `start`.
+        let bytes = unsafe { std::slice::from_raw_parts(start.cast(), length) };
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    }
+}
+
 /// What `CONFIG GET` says of a setting, in the server's own words.
 pub fn config_value(ctx: &Ctx, name: &'static CStr) -> Option<String> {
-    Reply::of(ctx, c"CONFIG", &Params::new().word(c"GET").word(name))?.element(1)
+    let reply = Reply::of(ctx, c"CONFIG", &Params::new().word(c"GET").word(name))?;
+    reply.root().element(1)?.text()
 }
 
 /// Closes the connection of a client.
@@ -76,4 +93,44 @@ pub fn kill_client(ctx: &Ctx, id: u64) {
 /// and so is a missing key of a slot that is on its way to another node.
 pub fn serves(ctx: &Ctx, key: &Str) -> bool {
     Reply::of(ctx, c"EXISTS", &Params::new().string(key)).is_some_and(|reply| reply.is_integer())
+}
+
+/// The flags of a command, as COMMAND INFO has them; `None` if the server does not know it.
+pub fn command_flags(ctx: &Ctx, name: &[u8]) -> Option<Vec<String>> {
+    let params = Params::new().word(c"INFO").bytes(name);
+    let reply = Reply::of(ctx, c"COMMAND", &params)?;
+    let flags = reply.root().element(0)?.element(2)?;
+    Some(flags.elements().filter_map(Part::text).collect())
+}
+
+/// Runs a command for the client of this call, as its user, and replies with its reply. What it
+/// changes is replicated. False if the server gave no reply at all: then the caller must reply.
+///
+/// `as_script`: with the checks that the server makes for commands of a script, in place of those
+/// it makes for commands of a client: a replica's data, too few replicas, a full disk. Commands that
+/// run scripts are exempt, for the server makes these checks inside.
+pub fn run_for_client(ctx: &Ctx, command: &[Str], as_script: bool) -> bool {
+    let Some((name, args)) = command.split_first() else {
+        return false;
+    };
+    // The API wants the name as a C string; no command has a NUL in it.
+    let Ok(name) = CString::new(name.bytes()) else {
+        ctx.reply_error(c"ERR unknown command");
+        return true;
+    };
+    // Propagate; check the user's rights; errors as replies; refuse where memory is out; in the
+    // client's own protocol.
+    let params = b"!CEM0"
+        .iter()
+        .fold(Params::new(), |params, flag| params.flag(*flag));
+    let params = match as_script {
+        true => params.flag(b'S'),
+        false => params,
+    };
+    let Some(reply) = Reply::of(ctx, &name, &params.strings(args)) else {
+        return false;
+    };
+    let reply_with = api!(RedisModule_ReplyWithCallReply);
+    // SAFETY: the context and the reply are valid.
+    unsafe { reply_with(ctx.as_ptr(), reply.0) == raw::REDISMODULE_OK as c_int }
 }

@@ -1,12 +1,16 @@
 //! Commands: how one is described, and how the server comes to run it.
 
-use std::ffi::{c_char, c_int, CStr};
+use std::ffi::{c_int, CStr};
 use std::mem::size_of;
 
 use redis_module::raw;
 
+use super::arg;
+use super::inner_keys;
 use super::string::Str;
 use super::{api, api_if_present, guard, Ctx};
+
+pub use super::arg::{Arg, Kind};
 
 /// A command of the module.
 pub trait Command: 'static {
@@ -19,16 +23,13 @@ pub trait Command: 'static {
 /// All there is to know of a command from outside.
 pub struct Spec {
     pub name: &'static CStr,
-    /// The syntax in one line, for FLOCK.HELP.
-    pub syntax: &'static str,
     /// As the server counts: with the name; negative for "at least".
     pub arity: i32,
     /// The server's command flags, separated by spaces.
     pub flags: &'static CStr,
     /// Only for the server itself: hidden where the server can (Redis 8).
     pub is_internal: bool,
-    /// What it does to its one key, the first argument.
-    pub key: Access,
+    pub keys: Keys,
     /// ACL categories beside those that follow from the flags, separated by spaces.
     pub acl: &'static str,
     pub summary: &'static CStr,
@@ -38,11 +39,22 @@ pub struct Spec {
     pub args: &'static [Arg],
 }
 
-/// What a command does to its key.
+/// Which arguments are keys, and what the command does to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys {
+    None,
+    /// The first argument.
+    One(Access),
+    /// As many as the first argument says, behind it.
+    Counted(Access),
+    /// The first argument, and the keys of the command that begins at that argument. Its flags
+    /// need `getkeys-api`.
+    OneAndInner(Access, usize),
+}
+
+/// What a command does to its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It has no key.
-    None,
     Read,
     Update,
     /// May create it.
@@ -50,20 +62,19 @@ pub enum Access {
     Delete,
 }
 
-/// One argument, for COMMAND DOCS.
-pub struct Arg {
-    pub name: &'static CStr,
-    pub kind: Kind,
-    /// The word before it.
-    pub token: Option<&'static CStr>,
-    pub is_optional: bool,
-}
-
-pub enum Kind {
-    Key,
-    String,
-    Integer,
-    OneOf(&'static [Arg]),
+impl Access {
+    pub(super) fn flags(self) -> u32 {
+        match self {
+            Access::Read => raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS,
+            Access::Update => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_UPDATE,
+            Access::Insert => {
+                raw::REDISMODULE_CMD_KEY_RW
+                    | raw::REDISMODULE_CMD_KEY_ACCESS
+                    | raw::REDISMODULE_CMD_KEY_INSERT
+            }
+            Access::Delete => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE,
+        }
+    }
 }
 
 /// Makes a command known to the server. False if it refuses.
@@ -93,7 +104,8 @@ fn create<C: Command>(ctx: &Ctx, flags: &str) -> bool {
     let Ok(flags) = std::ffi::CString::new(flags) else {
         return false;
     };
-    let has_key = c_int::from(C::SPEC.key != Access::None);
+    // The keys in the form of old: first, last, step. Only one at a fixed place has such a form.
+    let has_key = c_int::from(matches!(C::SPEC.keys, Keys::One(_)));
     let create = api!(RedisModule_CreateCommand);
     // SAFETY: the context is that of the module's load; the server copies the strings.
     let status = unsafe {
@@ -119,7 +131,13 @@ unsafe extern "C" fn entry<C: Command>(
     let ctx = unsafe { Ctx::new(ctx) };
     let finished = guard(false, || {
         // SAFETY: the server's arguments are valid for this call.
-        C::run(&ctx, unsafe { Str::slice(argv, argc) });
+        let args = unsafe { Str::slice(argv, argc) };
+        match C::SPEC.keys {
+            Keys::OneAndInner(access, at) if inner_keys::are_asked_for(&ctx) => {
+                inner_keys::tell(&ctx, access, args, at);
+            }
+            _ => C::run(&ctx, args),
+        }
         true
     });
     if !finished {
@@ -162,9 +180,9 @@ fn set_info(command: *mut raw::RedisModuleCommand, spec: &Spec) -> bool {
         sizeof_keyspec: size_of::<raw::RedisModuleCommandKeySpec>(),
         sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
     };
-    let mut keys = key_specs(spec.key);
+    let mut keys = key_specs(spec.keys);
     let mut lists = Vec::new();
-    let args = arg_list(spec.args, &mut lists);
+    let args = arg::list(spec.args, &mut lists);
     let info = raw::RedisModuleCommandInfo {
         version: &version,
         summary: spec.summary.as_ptr(),
@@ -182,21 +200,11 @@ fn set_info(command: *mut raw::RedisModuleCommand, spec: &Spec) -> bool {
     unsafe { set(command, &info) == raw::REDISMODULE_OK as c_int }
 }
 
-fn key_specs(access: Access) -> Vec<raw::RedisModuleCommandKeySpec> {
+fn key_specs(keys: Keys) -> Vec<raw::RedisModuleCommandKeySpec> {
     use raw::RedisModuleCommandKeySpec as KeySpec;
     // SAFETY: zeroes are a valid value of this plain C struct: the one that ends a list.
     let end: KeySpec = unsafe { std::mem::zeroed() };
-    let flags = match access {
-        Access::None => return vec![end],
-        Access::Read => raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS,
-        Access::Update => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_UPDATE,
-        Access::Insert => {
-            raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_ACCESS | raw::REDISMODULE_CMD_KEY_INSERT
-        }
-        Access::Delete => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE,
-    };
     let mut first = end;
-    first.flags = flags.into();
     first.begin_search_type = raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;
     first.bs.index = raw::RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_1 { pos: 1 };
     first.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
@@ -205,63 +213,22 @@ fn key_specs(access: Access) -> Vec<raw::RedisModuleCommandKeySpec> {
         keystep: 1,
         limit: 0,
     };
+    match keys {
+        Keys::None => return vec![end],
+        Keys::One(access) => first.flags = access.flags().into(),
+        Keys::Counted(access) => {
+            first.flags = access.flags().into();
+            first.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM;
+            first.fk.keynum = raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_2 {
+                keynumidx: 0,
+                firstkey: 1,
+                keystep: 1,
+            };
+        }
+        // Incomplete: so that the server asks the command itself for all of them.
+        Keys::OneAndInner(access, _) => {
+            first.flags = (access.flags() | raw::REDISMODULE_CMD_KEY_INCOMPLETE).into();
+        }
+    }
     vec![first, end]
-}
-
-type ArgList = Vec<raw::RedisModuleCommandArg>;
-
-/// Builds the server's form of some arguments. Every list it needs is kept alive in `lists`.
-fn arg_list(args: &[Arg], lists: &mut Vec<ArgList>) -> *mut raw::RedisModuleCommandArg {
-    if args.is_empty() {
-        return std::ptr::null_mut();
-    }
-    let mut list: ArgList = args.iter().map(|arg| server_arg(arg, lists)).collect();
-    // SAFETY: zeroes are a valid value of this plain C struct: the one that ends a list.
-    list.push(unsafe { std::mem::zeroed() });
-    // Moving the list into `lists` does not move its elements.
-    let first = list.as_mut_ptr();
-    lists.push(list);
-    first
-}
-
-fn server_arg(arg: &Arg, lists: &mut Vec<ArgList>) -> raw::RedisModuleCommandArg {
-    let pointer = |text: Option<&CStr>| text.map_or(std::ptr::null(), |t| t.as_ptr() as *const c_char);
-    let (kind, key_spec, subargs) = match arg.kind {
-        Kind::Key => (
-            raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
-            0,
-            &[][..],
-        ),
-        Kind::String => (
-            raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
-            -1,
-            &[][..],
-        ),
-        Kind::Integer => (
-            raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
-            -1,
-            &[][..],
-        ),
-        Kind::OneOf(args) => (
-            raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
-            -1,
-            args,
-        ),
-    };
-    let optional = match arg.is_optional {
-        true => raw::REDISMODULE_CMD_ARG_OPTIONAL,
-        false => raw::REDISMODULE_CMD_ARG_NONE,
-    };
-    raw::RedisModuleCommandArg {
-        name: arg.name.as_ptr(),
-        type_: kind,
-        key_spec_index: key_spec,
-        token: pointer(arg.token),
-        summary: std::ptr::null(),
-        since: std::ptr::null(),
-        flags: optional as c_int,
-        deprecated_since: std::ptr::null(),
-        subargs: arg_list(subargs, lists),
-        display_text: std::ptr::null(),
-    }
 }

@@ -6,6 +6,7 @@
 //! server calls runs under its global lock, one at a time; the one exception, the `free` callback
 //! of a data type, may run on a background thread and touches nothing but its own value.
 
+pub mod arg;
 pub mod blocked;
 pub mod call;
 pub mod command;
@@ -15,6 +16,7 @@ pub mod data_type;
 pub mod events;
 pub mod global;
 pub mod info;
+mod inner_keys;
 pub mod key;
 pub mod module;
 pub mod params;

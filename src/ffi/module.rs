@@ -102,7 +102,9 @@ fn check_server(server: &Server) -> Result<(), String> {
         && api_if_present!(RedisModule_SetCommandInfo).is_some()
         && api_if_present!(RedisModule_RegisterEnumConfig).is_some()
         && api_if_present!(RedisModule_GetKeyNameFromOptCtx).is_some()
-        && api_if_present!(RedisModule_ReplyWithMap).is_some();
+        && api_if_present!(RedisModule_ReplyWithMap).is_some()
+        && api_if_present!(RedisModule_GetCommandKeysWithFlags).is_some()
+        && api_if_present!(RedisModule_KeyAtPosWithFlags).is_some();
     if is_complete {
         return Ok(());
     }

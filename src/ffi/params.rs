@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use super::string::Str;
 
-const WORDS: usize = 14;
+const WORDS: usize = 18;
 
 /// Arguments for the API's variadic functions (`RedisModule_Replicate` and its kin), built
 /// without allocation: a format, and the words it describes.
@@ -14,7 +14,7 @@ const WORDS: usize = 14;
 /// Those functions read each argument as one 64-bit word, a pointer or an integer, and stop where
 /// the format ends; so all [`WORDS`] words are always passed, as C allows.
 pub struct Params<'a> {
-    format: [u8; 16],
+    format: [u8; WORDS + 2],
     length: usize,
     words: [usize; WORDS],
     used: usize,
@@ -24,7 +24,7 @@ pub struct Params<'a> {
 impl<'a> Params<'a> {
     pub fn new() -> Params<'a> {
         Params {
-            format: [0; 16],
+            format: [0; WORDS + 2],
             length: 0,
             words: [0; WORDS],
             used: 0,
@@ -49,9 +49,19 @@ impl<'a> Params<'a> {
         self.push(b"l", &[integer as usize])
     }
 
+    /// A list of the server's strings.
+    pub fn strings(self, strings: &'a [Str]) -> Params<'a> {
+        self.push(b"v", &[strings.as_ptr() as usize, strings.len()])
+    }
+
     /// To the AOF file, and not to replicas.
     pub fn aof_only(self) -> Params<'a> {
-        self.push(b"R", &[])
+        self.flag(b'R')
+    }
+
+    /// Changes how the command is sent or run, and adds no argument.
+    pub(super) fn flag(self, flag: u8) -> Params<'a> {
+        self.push(&[flag], &[])
     }
 
     fn push(mut self, kind: &[u8; 1], words: &[usize]) -> Params<'a> {
@@ -76,8 +86,8 @@ impl<'a> Params<'a> {
 /// Calls a variadic API function with the words of some [`Params`].
 macro_rules! call_with {
     ($function:expr, $params:expr, $($first:expr),+) => {{
-        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = *$params.words();
-        $function($($first),+, $params.format(), a, b, c, d, e, f, g, h, i, j, k, l, m, n)
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r] = *$params.words();
+        $function($($first),+, $params.format(), a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)
     }};
 }
 

@@ -63,10 +63,6 @@ impl<T> Deadlines<T> {
         self.entries.retain(|_, item| keep(item));
     }
 
-    pub fn items(&self) -> impl Iterator<Item = &T> {
-        self.entries.values()
-    }
-
     pub fn items_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.entries.values_mut()
     }

@@ -13,6 +13,8 @@ pub const FENCE_MAX: u64 = 1 << 62;
 pub struct Fence(u64);
 
 impl Fence {
+    pub(super) const MIN: Fence = Fence(1);
+
     /// A fence as read from a file or the replication link: 1 to [`FENCE_MAX`].
     pub fn new(value: u64) -> Option<Fence> {
         (1..=FENCE_MAX).contains(&value).then_some(Fence(value))

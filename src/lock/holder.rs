@@ -86,6 +86,36 @@ impl Mode {
     }
 }
 
+/// The connection that a hold may be bound to: the server's number of the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Session(pub u64);
+
+/// What few holds have. A plain hold keeps none of it, and no memory for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    pub label: Option<Label>,
+    /// How often the token has entered the lock (`REENTRANT`); at least 1.
+    pub holds: u32,
+    /// How long the lock stays closed if the hold runs out, or its session ends.
+    pub delay: Lease,
+    pub session: Option<Session>,
+}
+
+impl Terms {
+    const PLAIN: Terms = Terms {
+        label: None,
+        holds: 1,
+        delay: Lease::ZERO,
+        session: None,
+    };
+}
+
+impl Default for Terms {
+    fn default() -> Terms {
+        Terms::PLAIN
+    }
+}
+
 /// One hold on a lock.
 #[derive(Clone, Debug)]
 pub struct Holder {
@@ -93,20 +123,51 @@ pub struct Holder {
     pub fence: Fence,
     /// When the lease ends.
     pub deadline: Instant,
-    pub label: Option<Label>,
+    terms: Option<Box<Terms>>,
     /// The hold's entry in the deadline index; 0 while it has none.
     pub(super) ticket: u64,
 }
 
 impl Holder {
-    pub fn new(token: Token, fence: Fence, deadline: Instant, label: Option<Label>) -> Holder {
+    pub fn new(token: Token, fence: Fence, deadline: Instant, terms: Terms) -> Holder {
         Holder {
             token,
             fence,
             deadline,
-            label,
+            terms: (terms != Terms::PLAIN).then(|| Box::new(terms)),
             ticket: 0,
         }
+    }
+
+    pub fn terms(&self) -> &Terms {
+        static PLAIN: Terms = Terms::PLAIN;
+        self.terms.as_deref().unwrap_or(&PLAIN)
+    }
+
+    pub(super) fn terms_mut(&mut self) -> &mut Terms {
+        self.terms.get_or_insert_default()
+    }
+
+    pub fn label(&self) -> Option<&Label> {
+        self.terms().label.as_ref()
+    }
+
+    pub fn holds(&self) -> u32 {
+        self.terms().holds
+    }
+
+    pub fn delay(&self) -> Lease {
+        self.terms().delay
+    }
+
+    pub fn session(&self) -> Option<Session> {
+        self.terms().session
+    }
+
+    /// Bytes of memory outside of the struct itself.
+    pub fn heap_bytes(&self) -> usize {
+        let terms = self.terms.as_ref().map_or(0, |_| size_of::<Terms>());
+        self.token.bytes().len() + terms + self.label().map_or(0, |label| label.bytes().len())
     }
 
     /// Whether the lease is over.
@@ -118,6 +179,12 @@ impl Holder {
     pub fn left(&self, now: Instant) -> Lease {
         Lease::from_micros(self.deadline.micros_after(now))
     }
+
+    /// Until when the lock is closed if the lease runs out; `None` if it has no delay.
+    pub fn closes_until(&self) -> Option<Instant> {
+        let delay = self.delay();
+        (delay > Lease::ZERO).then(|| delay.after(self.deadline))
+    }
 }
 
 /// Two holders are the same if everything but their place in the deadline index is.
@@ -126,6 +193,6 @@ impl PartialEq for Holder {
         self.token == other.token
             && self.fence == other.fence
             && self.deadline == other.deadline
-            && self.label == other.label
+            && self.terms() == other.terms()
     }
 }

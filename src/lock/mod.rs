@@ -7,30 +7,43 @@
 //!
 //! - [`time`]: instants and leases, in microseconds of the monotonic clock
 //! - [`fence`]: the fence register
-//! - [`holder`]: tokens, labels, holders and modes
+//! - [`holder`]: tokens, labels, modes, and a hold with its terms
 //! - [`state`]: one lock, the value that a key holds
 //! - [`queue`]: the waiters, first come first served
 //! - [`deadlines`]: what ends when
-//! - [`engine`]: acquire, refresh, release and the rest, over all of the above
+//! - [`request`], [`effect`]: what is asked of a lock, and what follows
+//! - [`engine`]: acquire, refresh, release and the rest, over all of the above; [`waiting`] for a
+//!   lock, [`many`] locks at once, [`sessions`]; [`holds`] has the single steps
+//! - [`replay`]: what comes from a primary, a file, or the keyspace
 //! - [`codec`]: a lock as bytes, for RDB files
 
 pub mod codec;
 pub mod deadlines;
+pub mod effect;
 pub mod engine;
 pub mod fence;
 pub mod holder;
+mod holds;
+pub mod many;
 #[cfg(test)]
 mod model;
 pub mod queue;
 pub mod replay;
+pub mod request;
+mod sessions;
 pub mod state;
 pub mod time;
+mod waiting;
 
-pub use engine::{Acquired, Answer, Effect, End, Engine, Request};
+pub use effect::{Answer, Effect, End};
+pub use engine::Engine;
 pub use fence::{Fence, FenceSource};
-pub use holder::{Holder, Label, Mode, Token};
+pub use holder::{Holder, Label, Mode, Session, Terms, Token};
+pub use many::Member;
 pub use queue::{Limits, WaiterId};
-pub use state::Lock;
+pub use replay::Renewal;
+pub use request::{Acquired, Conflict, Request};
+pub use state::{Closure, Lock};
 pub use time::{Instant, Lease, Now};
 
 /// Where a lock lives: the number of the database and the name of the key.

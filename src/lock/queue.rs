@@ -1,19 +1,20 @@
 //! The waiters: one first-come-first-served queue per lock name.
 //!
-//! Push, pop and cancel by id cost the same however long the queue is: waiters live in one table
-//! by id, and each knows its neighbours. Queues are bounded, each and all together ([`Limits`]).
-//! A queue belongs to a name, not to a value: it outlives the key, and stays where it is when
-//! databases are swapped.
+//! A waiter for one lock stands in one queue, a waiter for many in the queue of each. Ids are given
+//! in order of arrival, so a queue is a set of ids: its head is the least, and no two queues order
+//! two waiters differently. Queues are bounded, each and all together ([`Limits`]). A queue belongs
+//! to a name, not to a value: it outlives the key, and stays where it is when databases are
+//! swapped.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use super::engine::Request;
-use super::holder::{Label, Mode, Token};
+use super::holder::{Mode, Terms, Token};
+use super::request::Request;
 use super::time::{Instant, Lease};
 use super::{LockName, Place};
 
-/// Names one waiter for as long as it waits; never used twice.
+/// Names one waiter for as long as it waits; never used twice, and greater than all before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WaiterId(u64);
 
@@ -30,30 +31,44 @@ pub struct Waiter<C> {
     pub token: Token,
     pub lease: Lease,
     pub above: u64,
-    pub label: Option<Label>,
     pub mode: Mode,
+    pub terms: Terms,
     pub caller: C,
     /// When it began to wait.
     pub since: Instant,
     /// When it gives up, with its ticket in the index of waits; `None` waits without limit.
     pub until: Option<(Instant, u64)>,
-    name: Rc<LockName>,
-    before: Option<WaiterId>,
-    behind: Option<WaiterId>,
+    names: Box<[Rc<LockName>]>,
 }
 
 impl<C> Waiter<C> {
-    pub fn name(&self) -> &LockName {
-        &self.name
+    /// The locks it waits for: one, or many at once.
+    pub fn names(&self) -> &[Rc<LockName>] {
+        &self.names
+    }
+
+    /// What it asks for, but that a wait is never for one more hold.
+    pub fn request(&self) -> Request<'_> {
+        Request {
+            token: self.token.bytes(),
+            lease: self.lease,
+            above: self.above,
+            label: self.terms.label.as_ref().map(|label| label.bytes()),
+            mode: self.mode,
+            reentrant: false,
+            delay: self.terms.delay,
+            session: self.terms.session,
+        }
     }
 }
 
 #[derive(Debug)]
 struct Queue {
     name: Rc<LockName>,
-    head: Option<WaiterId>,
-    tail: Option<WaiterId>,
+    order: BTreeSet<WaiterId>,
     by_token: HashMap<Token, WaiterId>,
+    /// The number of permits that its waiters for permits agree on, and how many those are.
+    permits: (u32, usize),
 }
 
 /// All the queues.
@@ -88,47 +103,57 @@ impl<C> Queues<C> {
     }
 
     pub fn len(&self, place: Place) -> usize {
-        self.queue(place).map_or(0, |queue| queue.by_token.len())
+        self.queue(place).map_or(0, |queue| queue.order.len())
     }
 
     pub fn has_room(&self, place: Place, limits: Limits) -> bool {
         self.total() < limits.total && self.len(place) < limits.per_lock
     }
 
-    /// Adds a waiter at the end. The token must not wait there yet: see [`Queues::find`].
-    pub fn push(&mut self, place: Place, request: &Request, caller: C, since: Instant) -> Option<WaiterId> {
+    /// The number of permits that is waited for; `None` if nobody waits for one.
+    pub fn agreed_permits(&self, place: Place) -> Option<u32> {
+        let (n, waiting) = self.queue(place)?.permits;
+        (waiting > 0).then_some(n)
+    }
+
+    /// Adds a waiter at the end of the queue of each place. The token must not wait in any of
+    /// them yet: see [`Queues::find`].
+    pub fn push(
+        &mut self,
+        places: &[Place],
+        request: &Request,
+        caller: C,
+        since: Instant,
+    ) -> Option<WaiterId> {
         let token = Token::new(request.token)?;
         self.last_id += 1;
         let id = WaiterId(self.last_id);
-        let queue = self
-            .queues
-            .entry(place.db)
-            .or_default()
-            .entry(place.key.into())
-            .or_insert_with(|| Queue::new(place));
+        let names = places.iter().map(|place| {
+            let queues = self.queues.entry(place.db).or_default();
+            let queue = queues
+                .entry(place.key.into())
+                .or_insert_with(|| Queue::new(*place));
+            queue.push(id, token.clone(), request.mode);
+            Rc::clone(&queue.name)
+        });
         let waiter = Waiter {
-            token: token.clone(),
+            names: names.collect(),
+            token,
             lease: request.lease,
             above: request.above,
-            label: request.label.and_then(Label::new),
             mode: request.mode,
+            terms: request.terms(),
             caller,
             since,
             until: None,
-            name: Rc::clone(&queue.name),
-            before: queue.tail,
-            behind: None,
         };
-        queue.by_token.insert(token, id);
-        queue.head.get_or_insert(id);
-        if let Some(tail) = queue.tail.replace(id) {
-            if let Some(last) = self.waiters.get_mut(&tail) {
-                last.behind = Some(id);
-            }
-        }
         self.waiters.insert(id, waiter);
         self.peak = self.peak.max(self.waiters.len());
         Some(id)
+    }
+
+    pub fn get(&self, id: WaiterId) -> Option<&Waiter<C>> {
+        self.waiters.get(&id)
     }
 
     pub fn get_mut(&mut self, id: WaiterId) -> Option<&mut Waiter<C>> {
@@ -141,47 +166,46 @@ impl<C> Queues<C> {
     }
 
     pub fn head(&self, place: Place) -> Option<(WaiterId, &Waiter<C>)> {
-        let id = self.queue(place)?.head?;
+        let id = *self.queue(place)?.order.first()?;
         Some((id, self.waiters.get(&id)?))
     }
 
-    pub fn is_head(&self, id: WaiterId) -> bool {
-        self.waiters.get(&id).is_some_and(|w| w.before.is_none())
+    /// Whether a waiter is the first in all the queues it stands in.
+    pub fn heads_all(&self, id: WaiterId) -> bool {
+        let heads = |name: &Rc<LockName>| self.head(name.place()).is_some_and(|(head, _)| head == id);
+        self.waiters.get(&id).is_some_and(|w| w.names.iter().all(heads))
+    }
+
+    /// The locks that a waiter is the first to wait for, and others behind it.
+    pub fn headed_by(&self, id: WaiterId) -> impl Iterator<Item = &Rc<LockName>> {
+        let names = self.waiters.get(&id).map_or(&[][..], |w| &w.names);
+        names.iter().filter(move |name| {
+            let queue = self.queue(name.place());
+            queue.is_some_and(|queue| queue.order.len() > 1 && queue.order.first() == Some(&id))
+        })
     }
 
     /// Takes a waiter out, wherever it stands.
     pub fn remove(&mut self, id: WaiterId) -> Option<Waiter<C>> {
         let waiter = self.waiters.remove(&id)?;
-        if let Some(before) = waiter.before.and_then(|w| self.waiters.get_mut(&w)) {
-            before.behind = waiter.behind;
-        }
-        if let Some(behind) = waiter.behind.and_then(|w| self.waiters.get_mut(&w)) {
-            behind.before = waiter.before;
-        }
-        let db = self.queues.get_mut(&waiter.name.db)?;
-        let queue = db.get_mut(&waiter.name.key)?;
-        queue.by_token.remove(&waiter.token);
-        if queue.head == Some(id) {
-            queue.head = waiter.behind;
-        }
-        if queue.tail == Some(id) {
-            queue.tail = waiter.before;
-        }
-        if queue.by_token.is_empty() {
-            db.remove(&waiter.name.key);
+        for name in &waiter.names {
+            let Some(db) = self.queues.get_mut(&name.db) else {
+                continue;
+            };
+            if let Some(queue) = db.get_mut(&name.key) {
+                queue.remove(id, &waiter.token, waiter.mode);
+                if queue.order.is_empty() {
+                    db.remove(&name.key);
+                }
+            }
         }
         Some(waiter)
     }
 
     /// The waiters of one lock in the order of their arrival.
     pub fn iter<'a>(&'a self, place: Place) -> impl Iterator<Item = (WaiterId, &'a Waiter<C>)> + 'a {
-        let mut next = self.queue(place).and_then(|queue| queue.head);
-        std::iter::from_fn(move || {
-            let id = next?;
-            let waiter = self.waiters.get(&id)?;
-            next = waiter.behind;
-            Some((id, waiter))
-        })
+        let order = self.queue(place).into_iter().flat_map(|queue| &queue.order);
+        order.filter_map(|id| Some((*id, self.waiters.get(id)?)))
     }
 
     /// The names that have waiters, in one database or in all.
@@ -215,9 +239,27 @@ impl Queue {
     fn new(place: Place) -> Queue {
         Queue {
             name: Rc::new(place.into()),
-            head: None,
-            tail: None,
+            order: BTreeSet::new(),
             by_token: HashMap::new(),
+            permits: (0, 0),
+        }
+    }
+
+    fn push(&mut self, id: WaiterId, token: Token, mode: Mode) {
+        self.order.insert(id);
+        self.by_token.insert(token, id);
+        if let Mode::Permits(n) = mode {
+            self.permits = (n, self.permits.1 + 1);
+        }
+    }
+
+    fn remove(&mut self, id: WaiterId, token: &Token, mode: Mode) {
+        self.order.remove(&id);
+        if self.by_token.get(token) == Some(&id) {
+            self.by_token.remove(token);
+        }
+        if let Mode::Permits(n) = mode {
+            self.permits = (n, self.permits.1.saturating_sub(1));
         }
     }
 }
@@ -236,8 +278,11 @@ mod tests {
             above: 0,
             label: None,
             mode: Mode::Exclusive,
+            reentrant: false,
+            delay: Lease::ZERO,
+            session: None,
         };
-        queues.push(PLACE, &request, token, Instant(0)).unwrap()
+        queues.push(&[PLACE], &request, token, Instant(0)).unwrap()
     }
 
     fn order(queues: &Queues<u32>) -> Vec<u32> {

@@ -1,14 +1,20 @@
 //! What happens to locks from outside: effects from a primary or an AOF file, and keys that the
 //! server loads, moves, removes or swaps. Nothing here decides; it only follows.
 
-use std::collections::HashSet;
-
 use super::engine::Engine;
 use super::fence::Fence;
 use super::holder::{Holder, Mode};
-use super::state::Lock;
-use super::time::Instant;
-use super::Place;
+use super::state::{Closure, Lock};
+use super::time::{Instant, Lease};
+use super::{LockName, Place};
+
+/// What a primary changed of a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Renewal {
+    pub deadline: Instant,
+    pub holds: u32,
+    pub delay: Lease,
+}
 
 impl<C> Engine<C> {
     /// A grant that a primary made. It replaces a hold of the same token, and whatever holds the
@@ -17,20 +23,27 @@ impl<C> Engine<C> {
         self.fences.observe(holder.fence);
         self.adopt_new(place, lock);
         if let Some(index) = lock.position(holder.token.bytes()) {
-            self.remove(lock, index);
+            self.remove(place, lock, index);
         }
-        while !lock.admits(mode) {
-            self.remove(lock, 0);
+        while !lock.has_room(mode) {
+            self.remove(place, lock, 0);
         }
         self.add(place, lock, mode, holder);
     }
 
-    /// A lease that a primary renewed. False if there is no such hold.
-    pub fn apply_renewal(&mut self, place: Place, lock: &mut Lock, fence: Fence, deadline: Instant) -> bool {
+    /// A hold that a primary changed. False if there is no such hold.
+    pub fn apply_renewal(&mut self, place: Place, lock: &mut Lock, fence: Fence, renewal: Renewal) -> bool {
         self.fences.observe(fence);
         self.adopt_new(place, lock);
-        let holder = lock.holders.iter_mut().find(|h| h.fence == fence);
-        holder.map(|holder| self.reschedule(holder, deadline)).is_some()
+        let Some(holder) = lock.holders.iter_mut().find(|h| h.fence == fence) else {
+            return false;
+        };
+        self.reschedule(holder, renewal.deadline);
+        if (renewal.holds, renewal.delay) != (holder.holds(), holder.delay()) {
+            let terms = holder.terms_mut();
+            (terms.holds, terms.delay) = (renewal.holds, renewal.delay);
+        }
+        true
     }
 
     /// A hold that a primary ended. False if there is no such hold.
@@ -38,68 +51,108 @@ impl<C> Engine<C> {
         self.fences.observe(fence);
         self.adopt_new(place, lock);
         let index = lock.holders.iter().position(|h| h.fence == fence);
-        index.map(|index| self.remove(lock, index)).is_some()
+        index.map(|index| self.remove(place, lock, index)).is_some()
+    }
+
+    /// A lock that a primary closed, or opened. False if it was open already.
+    pub fn apply_closure(
+        &mut self,
+        place: Place,
+        lock: &mut Lock,
+        fence: Fence,
+        until: Option<Instant>,
+    ) -> bool {
+        self.fences.observe(fence);
+        self.adopt_new(place, lock);
+        let was_closed = lock.closure().is_some();
+        self.set_closure(place, lock, until.map(|until| Closure::new(fence, until)));
+        was_closed || until.is_some()
     }
 
     /// A lock that came to this place by itself, if it has: every operation starts with this, so
     /// that none works on a lock that the deadline index does not know.
     pub(super) fn adopt_new(&mut self, place: Place, lock: &mut Lock) {
-        if lock.holders.iter().any(|holder| holder.ticket == 0) {
+        let is_new = |closure: &Closure| closure.ticket == 0;
+        if lock.holders.iter().any(|holder| holder.ticket == 0) || lock.closure().is_some_and(is_new) {
             self.adopt(place, lock);
         }
     }
 
     /// A lock that came to this place by itself: loaded, restored, renamed or moved.
     pub fn adopt(&mut self, place: Place, lock: &mut Lock) {
-        self.forget(lock);
+        self.forget(place, lock);
         for holder in &mut lock.holders {
             self.fences.observe(holder.fence);
             holder.ticket = self.leases.insert(holder.deadline, place.into());
+            self.sessions.enter(holder, place);
         }
-        self.held += usize::from(!lock.is_vacant());
+        if let Some(closure) = &mut lock.closure {
+            self.fences.observe(closure.fence);
+            closure.ticket = self.leases.insert(closure.until, place.into());
+        }
+        if lock.is_held() {
+            self.held.one_more(place.db);
+        }
     }
 
     /// A key that is about to go, or to move, with the lock in it.
-    pub fn forget(&mut self, lock: &mut Lock) {
+    pub fn forget(&mut self, place: Place, lock: &mut Lock) {
         let mut was_known = false;
         for holder in &mut lock.holders {
             // Not whether the index had it: a lease that is just being ended is taken out first.
             was_known |= holder.ticket != 0;
             self.leases.remove(holder.deadline, holder.ticket);
+            self.sessions.leave(holder, place);
             holder.ticket = 0;
         }
-        self.held = self.held.saturating_sub(usize::from(was_known));
+        if let Some(closure) = &mut lock.closure {
+            self.leases.remove(closure.until, closure.ticket);
+            closure.ticket = 0;
+        }
+        if was_known {
+            self.held.one_less(place.db);
+        }
     }
 
     /// All keys of one database, or of all, have gone. The waiters stay: they are to be settled.
     pub fn flush(&mut self, db: Option<i32>) {
-        self.leases.retain(|name| db.is_some_and(|db| name.db != db));
-        self.held = self.leases.items().collect::<HashSet<_>>().len();
+        let stays = |name: &LockName| db.is_some_and(|db| name.db != db);
+        self.leases.retain(stays);
+        self.sessions.retain(stays);
+        self.held.clear(db);
     }
 
     /// The keys of two databases have changed places. Waiters stay with the number of the
     /// database they named, as clients do.
     pub fn swap_databases(&mut self, first: i32, second: i32) {
-        for name in self.leases.items_mut() {
+        let swap = |name: &mut LockName| {
             if name.db == first {
                 name.db = second;
             } else if name.db == second {
                 name.db = first;
             }
-        }
+        };
+        self.leases.items_mut().for_each(swap);
+        self.sessions.rename(swap);
+        self.held.swap(first, second);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FenceSource, Now, Token};
+    use super::super::{FenceSource, Now, Terms, Token};
     use super::*;
 
     const PLACE: Place = Place { db: 0, key: b"lock" };
 
     fn holder(token: &str, fence: u64, deadline: u64) -> Holder {
         let token = Token::new(token.as_bytes()).unwrap();
-        Holder::new(token, Fence::new(fence).unwrap(), Instant(deadline), None)
+        Holder::new(
+            token,
+            Fence::new(fence).unwrap(),
+            Instant(deadline),
+            Terms::default(),
+        )
     }
 
     fn engine() -> Engine<u32> {
@@ -110,7 +163,13 @@ mod tests {
     fn a_replica_follows_grant_renewal_and_end_and_keeps_the_fence_ahead() {
         let (mut engine, mut lock) = (engine(), Lock::vacant());
         engine.apply_grant(PLACE, &mut lock, Mode::Exclusive, holder("a", 7, 100));
-        assert!(engine.apply_renewal(PLACE, &mut lock, Fence::new(7).unwrap(), Instant(200)));
+        let renewal = Renewal {
+            deadline: Instant(200),
+            holds: 2,
+            delay: Lease::ZERO,
+        };
+        assert!(engine.apply_renewal(PLACE, &mut lock, Fence::new(7).unwrap(), renewal));
+        assert_eq!(lock.holders()[0].holds(), 2);
         assert_eq!(engine.next_lease_end(), Some(Instant(200)));
         assert!(!engine.apply_end(PLACE, &mut lock, Fence::new(6).unwrap()));
         assert!(engine.apply_end(PLACE, &mut lock, Fence::new(7).unwrap()));
@@ -133,7 +192,7 @@ mod tests {
     fn a_lock_that_moves_is_due_at_its_new_place_once() {
         let (mut engine, mut lock) = (engine(), Lock::vacant());
         engine.apply_grant(PLACE, &mut lock, Mode::Exclusive, holder("a", 1, 100));
-        engine.forget(&mut lock);
+        engine.forget(PLACE, &mut lock);
         assert_eq!((engine.held(), engine.leases.len()), (0, 0));
         engine.adopt(Place { db: 3, key: b"moved" }, &mut lock);
         engine.adopt(Place { db: 3, key: b"moved" }, &mut lock);
@@ -155,7 +214,7 @@ mod tests {
         let (mut engine, mut lock) = (engine(), Lock::vacant());
         engine.apply_grant(PLACE, &mut lock, Mode::Exclusive, holder("a", 1, 100));
         engine.pop_due_lease(Instant(100)).unwrap();
-        engine.forget(&mut lock);
+        engine.forget(PLACE, &mut lock);
         assert_eq!(engine.held(), 0);
     }
 
@@ -171,5 +230,17 @@ mod tests {
         engine.flush(None);
         assert_eq!((engine.held(), engine.leases.len()), (0, 0));
         assert_eq!(engine.fences.last(), 1, "the register survives a flush");
+    }
+
+    #[test]
+    fn a_replica_closes_and_opens_a_lock_as_it_is_told() {
+        let (mut engine, mut lock) = (engine(), Lock::vacant());
+        let fence = Fence::new(7).unwrap();
+        assert!(!engine.apply_closure(PLACE, &mut lock, fence, None));
+        assert!(engine.apply_closure(PLACE, &mut lock, fence, Some(Instant(50))));
+        assert_eq!((engine.next_lease_end(), engine.held()), (Some(Instant(50)), 0));
+        assert!(engine.apply_closure(PLACE, &mut lock, fence, None));
+        assert!(lock.is_vacant());
+        assert_eq!(engine.leases.len(), 0);
     }
 }

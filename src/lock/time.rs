@@ -22,6 +22,8 @@ impl Instant {
 pub struct Lease(u64);
 
 impl Lease {
+    pub const ZERO: Lease = Lease(0);
+
     /// A lease of `ms` milliseconds, or nothing if that is longer than any lease.
     pub fn from_ms(ms: u64) -> Option<Lease> {
         (ms <= LEASE_MAX_MS).then(|| Lease(ms * 1000))
@@ -30,6 +32,12 @@ impl Lease {
     /// What is left of a lease, cut to the longest lease there is.
     pub fn from_micros(micros: u64) -> Lease {
         Lease(micros.min(LEASE_MAX_MS * 1000))
+    }
+
+    /// What is left of this lease, and of the delay behind it, after `micros` have passed.
+    pub fn and_delay_minus_micros(self, delay: Lease, micros: u64) -> (Lease, Lease) {
+        let beyond = micros.saturating_sub(self.0);
+        (self.minus_micros(micros), delay.minus_micros(beyond))
     }
 
     /// The same lease after `micros` of it have passed.

@@ -26,7 +26,7 @@ impl Events for ServerEvents {
             if !is_primary {
                 state.engine.dismiss_all(None, Answer::Unblocked);
             }
-            state.engine.take_effects()
+            state.take_effects()
         });
         waiters::answer_all(effects);
         alarm::rearm();

@@ -24,6 +24,10 @@ pub struct Metrics {
     pub breaks: u64,
     pub superseded: u64,
     pub grants_undelivered: u64,
+    pub sessions_lost: u64,
+    pub delays: u64,
+    pub guards: u64,
+    pub guards_refused: u64,
     wait_us_total: u64,
     waits: [u64; WAIT_CLASSES.len()],
 }
@@ -33,8 +37,10 @@ impl Metrics {
         for effect in effects {
             match effect {
                 Effect::Granted(_) => self.grants += 1,
-                Effect::Renewed(_) => {}
+                Effect::Renewed(_) | Effect::Opened(_) => {}
+                Effect::Closed(_) => self.delays += 1,
                 Effect::Ended(_, End::Release) => {}
+                Effect::Ended(_, End::Session) => self.sessions_lost += 1,
                 Effect::Ended(_, End::Expire) => self.leases_expired += 1,
                 Effect::Ended(_, End::Break) => self.breaks += 1,
                 Effect::Ended(_, End::Undelivered) => self.grants_undelivered += 1,
@@ -79,6 +85,10 @@ impl Info for FlockInfo {
             section.number(c"breaks", metrics.breaks);
             section.number(c"superseded", metrics.superseded);
             section.number(c"grants_undelivered", metrics.grants_undelivered);
+            section.number(c"sessions_lost", metrics.sessions_lost);
+            section.number(c"delays", metrics.delays);
+            section.number(c"guards", metrics.guards);
+            section.number(c"guards_refused", metrics.guards_refused);
             section.number(c"last_fence", engine.fences.last());
             let source = match engine.fences.source {
                 FenceSource::Clock => c"clock",

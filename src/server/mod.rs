@@ -2,6 +2,7 @@
 //! out, and what the server's events mean for them.
 //!
 //! - [`transition`]: one change of one lock, from opening the key to telling everybody
+//! - [`many`]: one change of many locks
 //! - [`propagation`]: the effects as replicas and AOF files see them
 //! - [`followers`]: whether anybody is there to see them
 //! - [`value`]: the lock as a value of the server: RDB, AOF, digest
@@ -17,6 +18,7 @@ pub mod clock;
 pub mod events;
 pub mod followers;
 pub mod load;
+pub mod many;
 pub mod metrics;
 pub mod propagation;
 pub mod quirks;

@@ -8,12 +8,12 @@ use super::followers::Followers;
 use super::metrics::Metrics;
 use super::quirks::Quirks;
 use super::settings::Settings;
-use super::waiters::{Caller, FreshGrant};
+use super::waiters::{Caller, FreshGrant, Names};
 use super::warnings::Warned;
 use crate::ffi::blocked::HandleId;
 use crate::ffi::global::Global;
 use crate::lock::deadlines::Deadlines;
-use crate::lock::{Engine, Fence, FenceSource, Instant, LockName, WaiterId};
+use crate::lock::{Effect, Engine, Fence, FenceSource, Instant, LockName, Session, WaiterId};
 
 lazy_static! {
     static ref STATE: Global<State> = Global::new(State::new());
@@ -42,6 +42,10 @@ pub struct State {
     /// Locks whose leases are over, but which this node of a cluster does not serve, or not yet:
     /// when to look again.
     pub parked: Deadlines<LockName>,
+    /// Whether a guarded command runs at this moment.
+    pub is_guarding: bool,
+    /// Whether FLOCK.GUARD refuses a command, by its name in lower case.
+    pub guard_verdicts: HashMap<Box<[u8]>, bool>,
     /// When the sweep is due next.
     pub next_sweep: Option<Instant>,
 }
@@ -53,8 +57,10 @@ pub struct Todo {
     pub settle: Vec<LockName>,
     /// Locks that were loaded or have moved: their leases are to be entered anew.
     pub adopt: Vec<LockName>,
-    /// Grants that did not reach their callers.
-    pub take_back: Vec<(LockName, Fence)>,
+    /// Grants that did not reach their callers, each with its locks.
+    pub take_back: Vec<(Names, Fence)>,
+    /// Holds whose connections were closed.
+    pub lost_sessions: Vec<(LockName, Fence, Session)>,
     /// A child was forked, perhaps to write an AOF file.
     pub look_at_child: bool,
     /// The fence register is to be written at the head of a new AOF file.
@@ -73,6 +79,7 @@ impl Todo {
             && self.settle.is_empty()
             && self.adopt.is_empty()
             && self.take_back.is_empty()
+            && self.lost_sessions.is_empty()
             && self.unanswered.is_empty()
     }
 }
@@ -92,8 +99,24 @@ impl State {
             quirks: Quirks::default(),
             warned: Warned::default(),
             parked: Deadlines::default(),
+            is_guarding: false,
+            guard_verdicts: HashMap::new(),
             next_sweep: None,
         }
+    }
+
+    /// What the engine's last operation left to be done: the effects are counted here, once, and
+    /// the locks that are to be settled are noted.
+    pub fn take_effects(&mut self) -> Vec<Effect<Caller>> {
+        let effects = self.engine.take_effects();
+        self.note(&effects);
+        effects
+    }
+
+    /// The same, for effects that the engine has handed over already.
+    pub fn note(&mut self, effects: &[Effect<Caller>]) {
+        self.todo.settle.append(&mut self.engine.take_unsettled());
+        self.metrics.count(effects);
     }
 
     /// When something ends next that this server has to end.
@@ -102,6 +125,7 @@ impl State {
         let wait = self.engine.next_wait_end();
         lease.into_iter().chain(wait).chain(self.parked.next()).min()
     }
+
     /// The same, if it comes before the next sweep.
     pub fn nearer_deadline(&self) -> Option<Instant> {
         let next = self.next_deadline()?;

@@ -2,7 +2,7 @@
 //! where nothing could be written.
 
 use super::state::{self, Todo};
-use super::transition::{self, Refusal};
+use super::transition::{self, Origin, Refusal};
 use super::{alarm, clock, followers, propagation, waiters, warnings};
 use crate::ffi::call;
 use crate::ffi::context::{wake_event_loop, writes_are_paused};
@@ -23,11 +23,14 @@ const PARKED_US: u64 = 500_000;
 /// Does what is due, and sets the alarm for what is next.
 pub fn run(ctx: &Ctx) {
     let (has_todo, next_sweep) = state::with(|state| (!state.todo.is_empty(), state.next_sweep));
-    let is_due = next_sweep.is_some_and(|at| at <= clock::monotonic());
-    if !(has_todo || is_due) || ctx.flags().is_loading() {
+    if !has_todo && next_sweep.is_none() {
         return;
     }
     let now = clock::monotonic();
+    let is_due = next_sweep.is_some_and(|at| at <= now);
+    if !(has_todo || is_due) || ctx.flags().is_loading() {
+        return;
+    }
     if state::with(|state| std::mem::take(&mut state.todo.look_at_child)) && aof_lacks_register(ctx) {
         state::with(|state| state.todo.register_to_aof = true);
     }
@@ -37,6 +40,7 @@ pub fn run(ctx: &Ctx) {
             // A replica has no waiters, and what befalls its keys is the primary's doing.
             state.todo.settle.clear();
             state.todo.take_back.clear();
+            state.todo.lost_sessions.clear();
         }
         state.is_primary
     });
@@ -69,17 +73,11 @@ fn aof_lacks_register(ctx: &Ctx) -> bool {
 
 fn end_waits(now: Instant) {
     for _ in 0..PER_PASS {
-        let ended = state::with(|state| {
-            let moved = state.engine.end_wait(now)?;
-            let effects = state.engine.take_effects();
-            state.metrics.count(&effects);
-            Some((moved, effects))
-        });
-        let Some((moved, effects)) = ended else {
+        let ended = state::with(|state| state.engine.end_wait(now).then(|| state.take_effects()));
+        let Some(effects) = ended else {
             return;
         };
         waiters::answer_all(effects);
-        state::with(|state| state.todo.settle.extend(moved));
     }
 }
 
@@ -95,6 +93,7 @@ fn do_todo(ctx: &Ctx) {
         adopt,
         settle,
         take_back,
+        lost_sessions,
         register_to_aof,
         check_settings,
         check_followers,
@@ -105,9 +104,17 @@ fn do_todo(ctx: &Ctx) {
         ctx.replicate(propagation::FENCE, &Params::new().aof_only().integer(last));
     }
     adopt.iter().for_each(|name| adopt_lock(ctx, name));
-    for (name, fence) in take_back {
+    for (names, fence) in take_back {
+        for name in names.iter() {
+            on_lock(ctx, name, |engine, place, lock, now| {
+                engine.take_back(place, lock, fence, now);
+            });
+        }
+        state::with(|state| state.engine.arrived(fence));
+    }
+    for (name, fence, session) in lost_sessions {
         on_lock(ctx, &name, |engine, place, lock, now| {
-            engine.take_back(place, lock, fence, now);
+            engine.lose_session(place, lock, fence, session, now);
         });
     }
     for name in settle {
@@ -132,14 +139,21 @@ fn leave_for_later<T>(list: &mut Vec<T>) -> Vec<T> {
     std::mem::replace(list, now)
 }
 
-/// Enters the leases of a lock that was loaded or has moved. If it is gone again, or if another
-/// value is in its place, there is nothing to enter.
+/// Enters the leases of a lock that was loaded or has moved, and ends the sessions that were lost
+/// on the way. If it is gone again, or if another value is in its place, there is nothing to enter.
 fn adopt_lock(ctx: &Ctx, name: &LockName) {
     ctx.select_db(name.db);
     let key = OwnedStr::new(&name.key);
     let mut opened = Key::for_reading(ctx, &key);
-    if let Content::Ours(lock) = opened.content::<Lock>() {
-        state::with(|state| state.engine.adopt(name.place(), lock));
+    let Content::Ours(lock) = opened.content::<Lock>() else {
+        return;
+    };
+    state::with(|state| state.engine.adopt(name.place(), lock));
+    for holder in lock.holders() {
+        if let Some(session) = holder.session().filter(|session| !ctx.has_client(session.0)) {
+            let lost = (name.clone(), holder.fence, session);
+            state::with(|state| state.todo.lost_sessions.push(lost));
+        }
     }
 }
 
@@ -178,7 +192,7 @@ fn on_lock(
     let is_served = !state::with(|state| state.is_cluster) || call::serves(ctx, &key);
     if !is_served {
         dismiss(name, Answer::SlotMoved);
-    } else if transition::decide_in_sweep(ctx, &key, step) == Err(Refusal::WrongType) {
+    } else if transition::decide(ctx, &key, Origin::Sweep, step) == Err(Refusal::WrongType) {
         dismiss(name, Answer::WrongType);
     }
     is_served
@@ -187,7 +201,7 @@ fn on_lock(
 fn dismiss(name: &LockName, answer: Answer) {
     let effects = state::with(|state| {
         state.engine.dismiss_all(Some(name.place()), answer);
-        state.engine.take_effects()
+        state.take_effects()
     });
     waiters::answer_all(effects);
 }

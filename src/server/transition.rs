@@ -1,6 +1,7 @@
 //! One change of one lock, from opening its key to telling everybody.
 
-use super::{alarm, clock, propagation, state, waiters};
+use super::state::{self, State};
+use super::{alarm, clock, many, propagation, waiters};
 use crate::ffi::key::{Content, Key};
 use crate::ffi::{Ctx, Str};
 use crate::lock::{Effect, End, Engine, Instant, Lock, Now, Place};
@@ -15,11 +16,11 @@ pub enum Refusal {
 }
 
 type Caller = waiters::Caller;
-type Effects = Vec<Effect<Caller>>;
+pub(super) type Effects = Vec<Effect<Caller>>;
 
 /// On whose account a lock changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Origin {
+pub enum Origin {
     /// A client's command, which this server decides about.
     Command,
     /// Time, or an event: decided between commands.
@@ -32,32 +33,42 @@ enum Origin {
 struct Changed<R> {
     result: R,
     effects: Effects,
-    is_followed: bool,
-    notify: bool,
-    alarm: Option<Instant>,
+    follow_up: FollowUp,
 }
 
-/// Lets `step` change the lock of a key, in the command of a client, and carries out what follows:
-/// replicate, store, announce, answer, in this order.
+/// What there is to do beside carrying out the effects.
+pub(super) struct FollowUp {
+    pub is_followed: bool,
+    pub notify: bool,
+    pub alarm: Option<Instant>,
+    pub has_candidates: bool,
+}
+
+impl FollowUp {
+    pub fn of(state: &State) -> FollowUp {
+        FollowUp {
+            is_followed: state.followers.may_be_there(),
+            notify: state.settings.notify,
+            alarm: state.nearer_deadline(),
+            has_candidates: state.engine.has_candidates(),
+        }
+    }
+}
+
+/// Lets `step` change the lock of a key, and carries out what follows: replicate, store, announce,
+/// answer, in this order. Then waiters for many locks, this one among them, may be next.
 pub fn decide<R>(
     ctx: &Ctx,
     key: &Str,
+    origin: Origin,
     step: impl FnOnce(&mut Engine<Caller>, Place, &mut Lock, &Now) -> R,
 ) -> Result<R, Refusal> {
-    let changed = change(ctx, key, Origin::Command, step)?;
-    announce(ctx, key, changed.effects, changed.notify);
+    let changed = change(ctx, key, origin, step)?;
+    announce(ctx, key, changed.effects, changed.follow_up.notify);
+    if changed.follow_up.has_candidates {
+        many::consider_candidates(ctx, origin);
+    }
     Ok(changed.result)
-}
-
-/// The same between commands.
-pub fn decide_in_sweep(
-    ctx: &Ctx,
-    key: &Str,
-    step: impl FnOnce(&mut Engine<Caller>, Place, &mut Lock, &Now),
-) -> Result<(), Refusal> {
-    let changed = change(ctx, key, Origin::Sweep, step)?;
-    announce(ctx, key, changed.effects, changed.notify);
-    Ok(())
 }
 
 /// Lets `step` change the lock of a key as a primary or an AOF file says. Nothing follows but
@@ -83,7 +94,7 @@ pub fn look<R>(ctx: &Ctx, key: &Str, look: impl FnOnce(Option<&Lock>, Place) -> 
     Ok(look(lock, place(ctx, key)))
 }
 
-fn place<'a>(ctx: &Ctx, key: &'a Str) -> Place<'a> {
+pub(super) fn place<'a>(ctx: &Ctx, key: &'a Str) -> Place<'a> {
     Place {
         db: ctx.db(),
         key: key.bytes(),
@@ -109,17 +120,13 @@ fn change<R>(
             return Err(Refusal::ReadOnly);
         }
         let result = step(&mut state.engine, place(ctx, key), lock, &now);
-        let effects = state.engine.take_effects();
-        state.metrics.count(&effects);
         Ok(Changed {
             result,
-            effects,
-            is_followed: state.followers.may_be_there(),
-            notify: state.settings.notify,
-            alarm: state.nearer_deadline(),
+            effects: state.take_effects(),
+            follow_up: FollowUp::of(state),
         })
     })?;
-    if origin == Origin::Command && !changed.is_followed {
+    if origin == Origin::Command && !changed.follow_up.is_followed {
         // Nobody gets the command itself either: this only counts the change.
         if !changed.effects.is_empty() {
             ctx.replicate_verbatim();
@@ -127,20 +134,26 @@ fn change<R>(
     } else {
         propagation::send(ctx, key, lock, &changed.effects, &now);
     }
-    match (is_stored, lock.is_vacant()) {
-        (true, true) => opened.delete(),
-        (false, false) => opened.set(Box::new(fresh)),
-        _ => {}
-    }
-    if let Some(at) = changed.alarm {
+    let is_vacant = lock.is_vacant();
+    store(opened, is_stored, is_vacant, fresh);
+    if let Some(at) = changed.follow_up.alarm {
         alarm::set(at);
     }
     Ok(changed)
 }
 
+/// A key exists exactly while its lock is held or closed. `fresh` is the lock where none was stored.
+pub(super) fn store(mut opened: Key, is_stored: bool, is_vacant: bool, fresh: Lock) {
+    match (is_stored, is_vacant) {
+        (true, true) => opened.delete(),
+        (false, false) => opened.set(Box::new(fresh)),
+        _ => {}
+    }
+}
+
 /// Tells of what has been done. By now the lock is not touched any more: a keyspace event may
 /// make another module run any command.
-fn announce(ctx: &Ctx, key: &Str, mut effects: Effects, notify: bool) {
+pub(super) fn announce(ctx: &Ctx, key: &Str, mut effects: Effects, notify: bool) {
     if effects.is_empty() {
         return;
     }
@@ -166,9 +179,9 @@ pub fn notify_of<C>(ctx: &Ctx, key: &Str, effect: &Effect<C>) {
     let event = match effect {
         Effect::Granted(_) => c"flock.acquire",
         Effect::Ended(_, End::Release | End::Undelivered) => c"flock.release",
-        Effect::Ended(_, End::Expire) => c"flock.expire",
+        Effect::Ended(_, End::Expire | End::Session) => c"flock.expire",
         Effect::Ended(_, End::Break) => c"flock.break",
-        Effect::Renewed(_) | Effect::Answered(..) => return,
+        Effect::Renewed(_) | Effect::Closed(_) | Effect::Opened(_) | Effect::Answered(..) => return,
     };
     ctx.notify(event, key);
 }

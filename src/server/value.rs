@@ -7,7 +7,7 @@ use crate::ffi::context::{log, Flags, Level};
 use crate::ffi::data_type::{Digest, Rewrite, Value};
 use crate::ffi::params::Params;
 use crate::lock::codec::{self, DecodeError};
-use crate::lock::{Fence, Lock, LockName, Place};
+use crate::lock::{Closure, Fence, Holder, Lock, LockName, Place};
 
 impl Value for Lock {
     const NAME: &'static CStr = c"flocklock";
@@ -34,8 +34,9 @@ impl Value for Lock {
         let lock = stored.into_lock(now.mono, elapsed);
         state::with(|state| {
             // At once: the very next command may be one that takes a fence.
-            for holder in lock.holders() {
-                state.engine.fences.observe(holder.fence);
+            let fences = lock.holders().iter().map(|holder| holder.fence);
+            for fence in fences.chain(lock.closure().map(|closure| closure.fence)) {
+                state.engine.fences.observe(fence);
             }
             state.todo.adopt.push(Place { db, key }.into());
         });
@@ -46,7 +47,12 @@ impl Value for Lock {
         let now = clock::now();
         for holder in self.holders() {
             let params = Params::new().bytes(aof.key());
-            aof.emit(propagation::APPLY, &propagation::grant(params, holder, &now));
+            let grant = propagation::grant(params, self.mode(), holder, &now);
+            aof.emit(propagation::APPLY, &grant);
+        }
+        if let Some(closure) = self.closure() {
+            let params = Params::new().bytes(aof.key());
+            aof.emit(propagation::APPLY, &propagation::close(params, closure, &now));
         }
     }
 
@@ -57,26 +63,29 @@ impl Value for Lock {
         for holder in self.holders() {
             digest.bytes(holder.token.bytes());
             digest.integer(holder.fence.get());
-            digest.bytes(holder.label.as_ref().map_or(b"", |label| label.bytes()));
+            digest.integer(holder.holds().into());
+            digest.integer(holder.delay().ms());
+            digest.bytes(holder.label().map_or(b"", |label| label.bytes()));
+            digest.end_element();
+        }
+        if let Some(closure) = self.closure() {
+            digest.integer(closure.fence.get());
             digest.end_element();
         }
     }
 
     fn memory(&self) -> usize {
-        let of_holders: usize = self
-            .holders()
-            .iter()
-            .map(|h| h.token.bytes().len() + h.label.as_ref().map_or(0, |label| label.bytes().len()))
-            .sum();
-        // Each holder also has an entry in the deadline index.
-        let per_holder = size_of::<crate::lock::Holder>() + size_of::<(u64, u64, LockName)>();
-        size_of::<Lock>() + self.holders().len() * per_holder + of_holders
+        let of_holders: usize = self.holders().iter().map(Holder::heap_bytes).sum();
+        // Each holder also has an entry in the deadline index, and so has a closure.
+        const ENTRY: usize = size_of::<(u64, u64, LockName)>();
+        let of_closure = self.closure().map_or(0, |_| size_of::<Closure>() + ENTRY);
+        size_of::<Lock>() + self.holders().len() * (size_of::<Holder>() + ENTRY) + of_holders + of_closure
     }
 
     fn unlinked(&mut self, db: i32, key: &[u8]) {
         state::with(|state| {
-            state.engine.forget(self);
             let place = Place { db, key };
+            state.engine.forget(place, self);
             if state.engine.queues().len(place) > 0 {
                 state.todo.settle.push(place.into());
             }

@@ -1,20 +1,25 @@
 //! Blocked clients: how they come to wait, and how each gets exactly one answer.
 
+use std::rc::Rc;
+
 use super::{alarm, state};
 use crate::ffi::blocked::{self, Handle, HandleId, Waiting};
 use crate::ffi::context::wake_event_loop;
 use crate::ffi::Ctx;
-use crate::lock::{Answer, Effect, Fence, Instant, LockName, Place, Request};
+use crate::lock::{Answer, Effect, Fence, Instant, LockName, Place, Request, Session};
 
 /// A client that waits for a lock.
 #[derive(Debug)]
 pub struct Caller {
     handle: Handle<Acquire>,
     client: u64,
-    name: LockName,
+    names: Names,
     /// The token, where the server made it: then it belongs to the reply.
     made_token: Option<MadeToken>,
 }
+
+/// The locks of one grant: one, or many at once.
+pub type Names = Rc<[LockName]>;
 
 /// A token that the server made.
 pub type MadeToken = [u8; 26];
@@ -23,7 +28,7 @@ pub type MadeToken = [u8; 26];
 pub struct Delivery {
     answer: Answer,
     made_token: Option<MadeToken>,
-    name: LockName,
+    names: Names,
     client: u64,
     is_delivered: bool,
 }
@@ -32,15 +37,15 @@ pub struct Delivery {
 /// the loop sleeps, the reply was not sent.
 pub struct FreshGrant {
     client: u64,
-    name: LockName,
+    names: Names,
     fence: Fence,
 }
 
-/// Puts the client of this command into the queue; it must be one that may be blocked. False if
+/// Puts the client of this command into the queue of each lock; it must be one that may be blocked. False if
 /// the server does not block it: then the command must reply.
 pub fn wait(
     ctx: &Ctx,
-    place: Place,
+    places: &[Place],
     request: &Request,
     made_token: Option<MadeToken>,
     until: Option<Instant>,
@@ -54,16 +59,14 @@ pub fn wait(
     let caller = Caller {
         handle,
         client: ctx.client_id(),
-        name: place.into(),
+        names: places.iter().map(|place| LockName::from(*place)).collect(),
         made_token,
     };
     let effects = state::with(|state| {
-        if let Some(id) = state.engine.wait(place, request, caller, until, now) {
+        if let Some(id) = state.engine.wait(places, request, caller, until, now) {
             state.waiting.insert(handle_id, id);
         }
-        let effects = state.engine.take_effects();
-        state.metrics.count(&effects);
-        effects
+        state.take_effects()
     });
     answer_all(effects);
     alarm::arm();
@@ -85,7 +88,7 @@ impl Caller {
         self.handle.answer(Delivery {
             answer,
             made_token: self.made_token,
-            name: self.name,
+            names: self.names,
             client: self.client,
             is_delivered: false,
         });
@@ -106,7 +109,7 @@ impl Waiting for Acquire {
                 reply_fence(ctx, fence, delivery.made_token.as_ref());
                 let grant = FreshGrant {
                     client: delivery.client,
-                    name: delivery.name.clone(),
+                    names: Rc::clone(&delivery.names),
                     fence,
                 };
                 state::with(|state| state.fresh_grants.push(grant));
@@ -133,7 +136,7 @@ impl Waiting for Acquire {
         }
         state::with(|state| {
             if let Answer::Granted { fence, .. } = delivery.answer {
-                state.todo.take_back.push((delivery.name, fence));
+                state.todo.take_back.push((delivery.names, fence));
             }
             if state.quirks.close_unanswered {
                 state.todo.unanswered.push(delivery.client);
@@ -169,9 +172,9 @@ pub fn reply_fence(ctx: &Ctx, fence: Fence, made_token: Option<&MadeToken>) {
 fn leave(id: HandleId) {
     let caller = state::with(|state| {
         let waiter = state.waiting.remove(&id)?;
-        let (caller, next) = state.engine.cancel(waiter)?;
-        state.todo.settle.extend(next);
-        Some(caller)
+        let caller = state.engine.cancel(waiter);
+        state.todo.settle.append(&mut state.engine.take_unsettled());
+        caller
     });
     drop(caller);
 }
@@ -185,16 +188,23 @@ pub fn replies_sent() {
     });
 }
 
-/// A client was closed. A grant that was replied with since the loop last slept never left.
+/// A client was closed. A grant that was replied with since the loop last slept never left, and the
+/// holds of its session are over.
 pub fn client_gone(client: u64) {
-    let lost = state::with(|state| {
+    let has_lost = state::with(|state| {
         let lost = state.fresh_grants.iter().position(|grant| grant.client == client);
-        lost.map(|index| {
+        if let Some(index) = lost {
             let grant = state.fresh_grants.swap_remove(index);
-            state.todo.take_back.push((grant.name, grant.fence));
-        })
+            state.todo.take_back.push((grant.names, grant.fence));
+        }
+        let session = Session(client);
+        let holds = state.engine.holds_of(session);
+        let has_lost = lost.is_some() || !holds.is_empty();
+        let holds = holds.into_iter().map(|(name, fence)| (name, fence, session));
+        state.todo.lost_sessions.extend(holds);
+        has_lost
     });
-    if lost.is_some() {
+    if has_lost {
         wake_event_loop();
     }
 }

@@ -2,65 +2,165 @@
 
 use std::collections::BTreeMap;
 
-use super::{after_ms, token_bytes, Caller, Key, Op, Told, LIMITS};
+use super::befall::Answers;
+use super::naive::PlainHold;
+use super::ops::{Ask, Connections, Op};
+use super::replica::Replica;
+use super::{after_ms, token_bytes, Caller, Key, Told, KEYS, LIMITS};
 use crate::lock::{
-    Acquired, Answer, Effect, Engine, FenceSource, Holder, Instant, Lease, Lock, LockName, Now, Place,
-    Request, WaiterId,
+    Acquired, Answer, Effect, Engine, FenceSource, Holder, Instant, Lease, Lock, LockName, Member, Now,
+    Place, Request, Session, WaiterId,
 };
 
 pub struct Real {
     pub now: u64,
+    wall_us: u64,
     pub engine: Engine<Caller>,
     pub locks: BTreeMap<Key, Lock>,
     pub waiting: BTreeMap<Caller, WaiterId>,
-    pub answers: Vec<(Caller, Answer)>,
-    /// Grants less ends, as the effects tell them: what a replica would have.
-    pub told_fences: BTreeMap<Key, Vec<u64>>,
+    pub answers: Answers,
+    pub replica: Replica,
+    /// The locks that each waiter asked for, and those that were granted under each fence.
+    asked: BTreeMap<Caller, Vec<Key>>,
+    granted: BTreeMap<u64, Vec<Key>>,
+    connections: Connections,
+}
+
+fn names(keys: &[Key]) -> Vec<[u8; 1]> {
+    keys.iter().map(|key| [*key]).collect()
+}
+
+fn places(names: &[[u8; 1]]) -> Vec<Place<'_>> {
+    names.iter().map(|key| Place { db: 0, key }).collect()
+}
+
+fn lease(ms: u64) -> Lease {
+    Lease::from_ms(ms).unwrap()
 }
 
 impl Real {
     pub fn new() -> Real {
         Real {
             now: 0,
-            engine: Engine::new(FenceSource::Counter),
+            wall_us: 0,
+            engine: Engine::new(FenceSource::Clock),
             locks: BTreeMap::new(),
             waiting: BTreeMap::new(),
             answers: Vec::new(),
-            told_fences: BTreeMap::new(),
+            replica: Replica::new(),
+            asked: BTreeMap::new(),
+            granted: BTreeMap::new(),
+            connections: Connections::default(),
         }
     }
 
-    /// Changes a lock as the server does: a key exists only while its lock is held.
+    fn time(&self) -> Now {
+        Now {
+            mono: Instant(self.now),
+            wall_us: self.wall_us,
+        }
+    }
+
+    /// Changes a lock as the server does: a key exists only while its lock is held or closed.
     fn on<R>(&mut self, key: Key, step: impl FnOnce(&mut Engine<Caller>, Place, &mut Lock, &Now) -> R) -> R {
         let mut lock = self.locks.remove(&key).unwrap_or_default();
-        let now = Now {
-            mono: Instant(self.now),
-            wall_us: 0,
-        };
-        let name = [key];
-        let result = step(&mut self.engine, Place { db: 0, key: &name }, &mut lock, &now);
-        self.collect(key);
-        if !lock.is_vacant() {
-            self.locks.insert(key, lock);
-        }
+        let now = self.time();
+        let result = step(&mut self.engine, Place { db: 0, key: &[key] }, &mut lock, &now);
+        let effects = self.engine.take_effects();
+        self.carry_out(key, &lock, effects);
+        self.store(key, lock);
+        self.consider_candidates();
         result
     }
 
-    fn collect(&mut self, key: Key) {
-        let told = self.told_fences.entry(key).or_default();
-        for effect in self.engine.take_effects() {
+    /// The same with many locks at once.
+    fn on_many<R>(
+        &mut self,
+        keys: &[Key],
+        step: impl FnOnce(&mut Engine<Caller>, &mut [Member<Caller>], &Now) -> R,
+    ) -> R {
+        let now = self.time();
+        let taken = keys.iter().map(|key| self.locks.remove(key).unwrap_or_default());
+        let mut locks: Vec<Lock> = taken.collect();
+        let names = names(keys);
+        let members = places(&names).into_iter().zip(&mut locks);
+        let mut members: Vec<_> = members.map(|(place, lock)| Member::new(place, lock)).collect();
+        let result = step(&mut self.engine, &mut members, &now);
+        let effects: Vec<_> = members.into_iter().map(|member| member.effects).collect();
+        assert!(
+            self.engine.take_effects().is_empty(),
+            "each effect belongs to a lock"
+        );
+        for ((key, lock), effects) in keys.iter().zip(&locks).zip(effects) {
+            self.carry_out(*key, lock, effects);
+        }
+        for (key, lock) in keys.iter().zip(locks) {
+            self.store(*key, lock);
+        }
+        self.consider_candidates();
+        result
+    }
+
+    /// A lock as it can be compared: each hold, and the closure.
+    pub fn lock(&self, key: Key) -> (Vec<PlainHold>, Option<(u64, u64)>) {
+        let Some(lock) = self.locks.get(&key) else {
+            return (Vec::new(), None);
+        };
+        let plain = |holder: &Holder| PlainHold {
+            token: holder.token.bytes().to_vec(),
+            fence: holder.fence.get(),
+            deadline: holder.deadline.0,
+            mode: lock.mode(),
+            holds: holder.holds(),
+            delay_us: holder.delay().micros(),
+            session: holder.session().map(|session| session.0),
+        };
+        let closed = lock
+            .closure()
+            .map(|closure| (closure.fence.get(), closure.until.0));
+        (lock.holders().iter().map(plain).collect(), closed)
+    }
+
+    fn store(&mut self, key: Key, lock: Lock) {
+        if !lock.is_vacant() {
+            self.locks.insert(key, lock);
+        }
+    }
+
+    fn carry_out(&mut self, key: Key, lock: &Lock, effects: Vec<Effect<Caller>>) {
+        for effect in effects {
             match effect {
-                Effect::Granted(fence) => told.push(fence.get()),
-                Effect::Renewed(fence) => assert!(told.contains(&fence.get())),
-                Effect::Ended(fence, _) => {
-                    let at = told.iter().position(|told| *told == fence.get());
-                    told.remove(at.expect("only a hold that was granted ends"));
-                }
-                Effect::Answered(caller, answer) => {
-                    self.waiting.remove(&caller);
-                    self.answers.push((caller, answer));
-                }
+                Effect::Answered(caller, answer) => self.answer(caller, answer),
+                other => self.replica.follow(key, lock, &other),
             }
+        }
+    }
+
+    fn answer(&mut self, caller: Caller, answer: Answer) {
+        let was_waiting = self.waiting.remove(&caller).is_some();
+        assert!(was_waiting, "{caller} is answered once, and only if it waits");
+        let asked = self.asked.remove(&caller).unwrap();
+        if let Answer::Granted { fence, .. } = answer {
+            self.granted.entry(fence.get()).or_insert(asked);
+        }
+        self.answers.push((caller, answer));
+    }
+
+    fn consider_candidates(&mut self) {
+        while let Some((id, names)) = self.engine.next_candidate() {
+            let keys: Vec<Key> = names.iter().map(|name| name.key[0]).collect();
+            self.on_many(&keys, |engine, members, now| engine.consider(id, members, now));
+        }
+    }
+
+    /// Where the engine has named locks whose queues moved on, the server settles them.
+    fn settle_unsettled(&mut self) {
+        loop {
+            let unsettled = self.engine.take_unsettled();
+            if unsettled.is_empty() {
+                return;
+            }
+            unsettled.iter().for_each(|name| self.settle_name(name));
         }
     }
 
@@ -68,131 +168,245 @@ impl Real {
         self.on(key, |engine, place, lock, now| engine.settle(place, lock, now));
     }
 
-    fn settle_name(&mut self, name: Option<LockName>) {
-        if let Some(name) = name {
-            self.settle(name.key[0]);
-        }
+    fn settle_name(&mut self, name: &LockName) {
+        self.settle(name.key[0]);
     }
 
-    fn acquire(&mut self, caller: Caller, key: Key, request: &Request, block_ms: Option<u64>) -> Told {
-        let acquired = self.on(key, |engine, place, lock, now| {
-            engine.acquire(place, lock, request, now)
-        });
+    fn acquire(
+        &mut self,
+        caller: Caller,
+        keys: &[Key],
+        is_many: bool,
+        request: &Request,
+        block_ms: Option<u64>,
+    ) -> Told {
+        let acquired = match is_many {
+            true => self.on_many(keys, |engine, members, now| {
+                engine.acquire_many(members, request, now)
+            }),
+            false => self.on(keys[0], |engine, place, lock, now| {
+                engine.acquire(place, lock, request, now)
+            }),
+        };
         let block_ms = match (acquired, block_ms) {
-            (Acquired::Held(fence), _) => return Told::Fence(fence.get()),
+            (Acquired::Held(fence), _) => {
+                self.granted.entry(fence.get()).or_insert_with(|| keys.to_vec());
+                return Told::Fence(fence.get());
+            }
+            (Acquired::Conflict(conflict), _) => return Told::Conflict(conflict),
             (Acquired::Busy, None) => return Told::Busy,
             (Acquired::Busy, Some(block_ms)) => block_ms,
         };
-        let name = [key];
-        let place = Place { db: 0, key: &name };
-        if !self.engine.may_wait(place, request.token, LIMITS) {
+        self.settle_unsettled();
+        let names = names(keys);
+        let places = places(&names);
+        if !self.engine.may_wait(&places, request.token, LIMITS) {
             return Told::QueueFull;
         }
         let until = (block_ms > 0).then(|| Instant(after_ms(self.now, block_ms)));
-        let id = self
-            .engine
-            .wait(place, request, caller, until, Instant(self.now))
-            .unwrap();
-        self.collect(key);
+        let now = Instant(self.now);
+        let id = self.engine.wait(&places, request, caller, until, now).unwrap();
+        for effect in self.engine.take_effects() {
+            match effect {
+                Effect::Answered(older, answer) => self.answer(older, answer),
+                other => panic!("a caller that joins a queue changes no lock: {other:?}"),
+            }
+        }
         self.waiting.insert(caller, id);
+        let names = self.engine.queues().get(id).unwrap().names();
+        self.asked
+            .insert(caller, names.iter().map(|name| name.key[0]).collect());
         Told::Waiting
     }
 
     pub fn run(&mut self, caller: Caller, op: &Op) -> Told {
-        match *op {
+        let told = match op {
             Op::Acquire {
                 key,
                 token,
-                mode,
-                lease_ms,
-                above,
+                ask,
                 block_ms,
-            } => {
-                let token = token_bytes(token);
-                let lease = Lease::from_ms(lease_ms).unwrap();
-                let request = Request {
-                    token: &token,
-                    lease,
-                    above,
-                    label: None,
-                    mode,
-                };
-                self.acquire(caller, key, &request, block_ms)
-            }
+            } => self.ask(caller, &[*key], false, (*token, ask), *block_ms),
+            Op::AcquireMany {
+                keys,
+                token,
+                ask,
+                block_ms,
+            } => self.ask(caller, keys, true, (*token, ask), *block_ms),
             Op::Refresh { key, token, lease_ms } => {
-                let lease = Lease::from_ms(lease_ms).unwrap();
-                let token = token_bytes(token);
-                let held = self.on(key, |engine, place, lock, now| {
+                let (token, lease) = (token_bytes(*token), lease(*lease_ms));
+                let held = self.on(*key, |engine, place, lock, now| {
                     engine.refresh(place, lock, &token, lease, now)
                 });
                 Told::Count(held.into())
             }
+            Op::RefreshMany {
+                keys,
+                token,
+                lease_ms,
+            } => {
+                let (token, lease) = (token_bytes(*token), lease(*lease_ms));
+                Told::Count(self.on_many(keys, |engine, members, now| {
+                    engine.refresh_many(members, &token, lease, now)
+                }))
+            }
             Op::Release { key, token } => {
-                let token = token_bytes(token);
-                let held = self.on(key, |engine, place, lock, now| {
+                let token = token_bytes(*token);
+                let held = self.on(*key, |engine, place, lock, now| {
                     engine.release(place, lock, &token, now)
                 });
                 Told::Count(held.into())
             }
+            Op::ReleaseMany { keys, token } => {
+                let token = token_bytes(*token);
+                Told::Count(self.on_many(keys, |engine, members, now| {
+                    engine.release_many(members, &token, now)
+                }))
+            }
             Op::Break { key } => {
-                Told::Count(self.on(key, |engine, place, lock, now| engine.break_all(place, lock, now)))
+                let broken = self.on(*key, |engine, place, lock, now| {
+                    engine.break_all(place, lock, now)
+                });
+                Told::Count(broken as usize)
             }
-            _ => {
-                self.befall(caller, op);
-                Told::Nothing
-            }
-        }
+            _ => self.befall(caller, op),
+        };
+        self.settle_unsettled();
+        told
     }
 
-    /// What happens without anybody asking for it.
-    fn befall(&mut self, caller: Caller, op: &Op) {
+    fn ask(
+        &mut self,
+        caller: Caller,
+        keys: &[Key],
+        is_many: bool,
+        (token, ask): (u8, &Ask),
+        block_ms: Option<u64>,
+    ) -> Told {
+        let session = ask
+            .connection
+            .map(|connection| self.connections.number(connection));
+        let request = Request {
+            token: &token_bytes(token),
+            lease: lease(ask.lease_ms),
+            above: ask.above,
+            label: None,
+            mode: ask.mode,
+            reentrant: ask.is_reentrant,
+            delay: lease(ask.delay_ms),
+            session: session.map(Session),
+        };
+        self.acquire(caller, keys, is_many, &request, block_ms)
+    }
+
+    fn befall(&mut self, caller: Caller, op: &Op) -> Told {
         match *op {
-            Op::TakeBack { key } => self.on(key, |engine, place, lock, now| {
-                match lock.holders().first().map(|h| h.fence) {
-                    Some(fence) => engine.take_back(place, lock, fence, now),
-                    None => engine.settle(place, lock, now),
-                }
-            }),
+            Op::TakeBack { key } => self.take_back(key),
             Op::Leave { back } => {
-                let caller = caller.saturating_sub(back);
-                let left = self.waiting.remove(&caller).and_then(|id| self.engine.cancel(id));
-                self.settle_name(left.and_then(|(_, name)| name));
+                if let Some(left) = caller.checked_sub(back) {
+                    self.leave(left);
+                }
             }
+            Op::SessionGone { connection } => self.lose_connection(connection),
             Op::Delete { key } => {
                 self.remove_key(key);
                 self.settle(key);
             }
+            Op::Overwrite { key } => {
+                self.remove_key(key);
+                let place = Place { db: 0, key: &[key] };
+                self.engine.dismiss_all(Some(place), Answer::WrongType);
+                let effects = self.engine.take_effects();
+                self.carry_out(key, &Lock::vacant(), effects);
+            }
             Op::Rename { from, to, is_noticed } => self.rename(from, to, is_noticed),
             Op::Flush => {
                 self.locks.clear();
-                self.told_fences.clear();
                 self.engine.flush(None);
-                (0..3).for_each(|key| self.settle(key));
+                self.replica.flush();
+                for key in 0..KEYS {
+                    self.settle(key);
+                    self.settle_unsettled();
+                }
             }
             Op::Pass { ms } => {
                 self.now = after_ms(self.now, ms);
                 self.sweep();
             }
             Op::PassUnswept { ms } => self.now = after_ms(self.now, ms),
+            Op::SetWallClock { wall_us } => self.wall_us = wall_us,
             _ => unreachable!("{op:?} is asked for"),
+        }
+        Told::Nothing
+    }
+
+    fn leave(&mut self, caller: Caller) {
+        if let Some(id) = self.waiting.remove(&caller) {
+            self.asked.remove(&caller);
+            assert_eq!(self.engine.cancel(id), Some(caller));
+            self.settle_unsettled();
+        }
+    }
+
+    /// The server knows the names of a grant's locks from the answer that did not arrive.
+    fn take_back(&mut self, key: Key) {
+        let first = self.locks.get(&key).and_then(|lock| lock.holders().first());
+        let Some(fence) = first.map(|holder| holder.fence) else {
+            return self.settle(key);
+        };
+        for key in self.granted[&fence.get()].clone() {
+            self.on(key, |engine, place, lock, now| {
+                engine.take_back(place, lock, fence, now)
+            });
+            self.settle_unsettled();
+        }
+        self.engine.arrived(fence);
+    }
+
+    fn lose_connection(&mut self, connection: usize) {
+        let session = Session(self.connections.close(connection));
+        let of_session = |id: &WaiterId| {
+            let waiter = self.engine.queues().get(*id);
+            waiter.is_some_and(|waiter| waiter.terms.session == Some(session))
+        };
+        let mut callers: Vec<_> = self.waiting.iter().filter(|(_, id)| of_session(id)).collect();
+        callers.sort_by_key(|(_, id)| **id);
+        let callers: Vec<Caller> = callers.into_iter().map(|(caller, _)| *caller).collect();
+        callers.into_iter().for_each(|caller| self.leave(caller));
+        for (name, fence) in self.engine.holds_of(session) {
+            self.on(name.key[0], |engine, place, lock, now| {
+                engine.lose_session(place, lock, fence, session, now);
+            });
+            self.settle_unsettled();
         }
     }
 
     /// Ends what is due, as the server does before its loop sleeps.
     fn sweep(&mut self) {
-        while let Some(moved) = self.engine.end_wait(Instant(self.now)) {
-            self.collect(0);
-            self.settle_name(moved);
+        while self.engine.end_wait(Instant(self.now)) {
+            for effect in self.engine.take_effects() {
+                match effect {
+                    Effect::Answered(caller, answer) => self.answer(caller, answer),
+                    other => panic!("the end of a wait changes no lock: {other:?}"),
+                }
+            }
+            self.settle_unsettled();
         }
         while let Some(name) = self.engine.pop_due_lease(Instant(self.now)) {
-            self.settle_name(Some(name));
+            self.settle_name(&name);
+            self.settle_unsettled();
         }
     }
 
-    fn remove_key(&mut self, key: Key) -> Option<Lock> {
+    /// Takes a key away, here and on the replica.
+    fn remove_key(&mut self, key: Key) {
+        self.take_away(key);
+        self.replica.remove(key);
+    }
+
+    fn take_away(&mut self, key: Key) -> Option<Lock> {
         let mut lock = self.locks.remove(&key)?;
-        self.engine.forget(&mut lock);
-        self.told_fences.remove(&key);
+        self.engine.forget(Place { db: 0, key: &[key] }, &mut lock);
         Some(lock)
     }
 
@@ -200,20 +414,14 @@ impl Real {
         if from == to || !self.locks.contains_key(&from) {
             return;
         }
-        self.remove_key(to);
-        let told = self.told_fences.get(&from).cloned().unwrap_or_default();
-        let lock = self.remove_key(from).unwrap();
+        self.take_away(to);
+        let lock = self.take_away(from).unwrap();
         self.locks.insert(to, lock);
-        self.told_fences.insert(to, told);
+        self.replica.rename(from, to);
         self.settle(from);
+        self.settle_unsettled();
         if is_noticed {
             self.settle(to);
         }
-    }
-
-    pub fn holds(&self, key: Key) -> Vec<(Vec<u8>, u64, u64)> {
-        let holders = self.locks.get(&key).map_or(&[][..], |lock| lock.holders());
-        let plain = |h: &Holder| (h.token.bytes().to_vec(), h.fence.get(), h.deadline.0);
-        holders.iter().map(plain).collect()
     }
 }

@@ -1,0 +1,121 @@
+//! One change of many locks, which change together or not at all; and the waiters for many locks
+//! that a change of one lock may have made next.
+
+use super::transition::{announce, place, store, FollowUp, Origin, Refusal};
+use super::waiters::{self, Caller};
+use super::{alarm, clock, propagation, state};
+use crate::ffi::key::{Content, Key};
+use crate::ffi::{call, Ctx, OwnedStr, Str};
+use crate::lock::{Answer, Engine, Lock, Member, Now};
+
+/// Lets `step` change the locks of some keys, no two of them the same, and carries out what
+/// follows: as [`super::transition::decide`] does for one.
+pub fn decide<R>(
+    ctx: &Ctx,
+    keys: &[&Str],
+    origin: Origin,
+    step: impl FnOnce(&mut Engine<Caller>, &mut [Member<Caller>], &Now) -> R,
+) -> Result<R, Refusal> {
+    let (result, has_candidates) = change(ctx, keys, origin, step)?;
+    if has_candidates {
+        consider_candidates(ctx, origin);
+    }
+    Ok(result)
+}
+
+/// Grants the waiters for many locks that are next for all of them. Each is considered with all its
+/// locks open, for the change that made it a candidate saw only one.
+pub fn consider_candidates(ctx: &Ctx, origin: Origin) {
+    while let Some((id, names)) = state::with(|state| state.engine.next_candidate()) {
+        let owned: Vec<_> = names.iter().map(|name| OwnedStr::new(&name.key)).collect();
+        let keys: Vec<&Str> = owned.iter().map(|key| &**key).collect();
+        // A lock that has moved to another node with its slot looks free here.
+        let is_served =
+            !state::with(|state| state.is_cluster) || keys.iter().all(|key| call::serves(ctx, key));
+        let considered = match is_served {
+            true => change(ctx, &keys, origin, |engine, members, now| {
+                engine.consider(id, members, now);
+            }),
+            false => Ok(((), false)),
+        };
+        let answer = match considered {
+            Ok(_) if is_served => continue,
+            Ok(_) => Answer::SlotMoved,
+            Err(Refusal::WrongType) => Answer::WrongType,
+            // The waiters of a server that becomes a replica are answered all together.
+            Err(Refusal::ReadOnly) => continue,
+        };
+        let effects = state::with(|state| {
+            state.engine.dismiss(id, answer);
+            state.take_effects()
+        });
+        waiters::answer_all(effects);
+    }
+}
+
+/// Also says whether a waiter for many locks may be next.
+fn change<R>(
+    ctx: &Ctx,
+    keys: &[&Str],
+    origin: Origin,
+    step: impl FnOnce(&mut Engine<Caller>, &mut [Member<Caller>], &Now) -> R,
+) -> Result<(R, bool), Refusal> {
+    let mut opened: Vec<_> = keys.iter().map(|key| Key::for_writing(ctx, key)).collect();
+    let mut fresh: Vec<_> = keys.iter().map(|_| Lock::vacant()).collect();
+    let mut members = Vec::with_capacity(keys.len());
+    let mut are_stored = Vec::with_capacity(keys.len());
+    for ((key, opened), fresh) in keys.iter().zip(&mut opened).zip(&mut fresh) {
+        let (lock, is_stored) = match opened.content::<Lock>() {
+            Content::Nothing => (fresh, false),
+            Content::Ours(lock) => (lock, true),
+            Content::Other => return Err(Refusal::WrongType),
+        };
+        members.push(Member::new(place(ctx, key), lock));
+        are_stored.push(is_stored);
+    }
+    let now = clock::now();
+    let (result, follow_up) = state::with(|state| {
+        if !state.is_primary {
+            return Err(Refusal::ReadOnly);
+        }
+        let result = step(&mut state.engine, &mut members, &now);
+        members.iter().for_each(|member| state.note(&member.effects));
+        Ok((result, FollowUp::of(state)))
+    })?;
+    replicate(ctx, keys, &members, origin, &follow_up, &now);
+    let left: Vec<_> = members
+        .into_iter()
+        .map(|member| (member.effects, member.lock.is_vacant()))
+        .collect();
+    let stores = opened.into_iter().zip(are_stored).zip(fresh);
+    for ((_, is_vacant), ((opened, is_stored), fresh)) in left.iter().zip(stores) {
+        store(opened, is_stored, *is_vacant, fresh);
+    }
+    if let Some(at) = follow_up.alarm {
+        alarm::set(at);
+    }
+    for (key, (effects, _)) in keys.iter().zip(left) {
+        announce(ctx, key, effects, follow_up.notify);
+    }
+    Ok((result, follow_up.has_candidates))
+}
+
+fn replicate(
+    ctx: &Ctx,
+    keys: &[&Str],
+    members: &[Member<Caller>],
+    origin: Origin,
+    follow_up: &FollowUp,
+    now: &Now,
+) {
+    if origin == Origin::Command && !follow_up.is_followed {
+        // Nobody gets the command itself either: this only counts the change.
+        if members.iter().any(|member| !member.effects.is_empty()) {
+            ctx.replicate_verbatim();
+        }
+        return;
+    }
+    for (key, member) in keys.iter().zip(members) {
+        propagation::send(ctx, key, member.lock, &member.effects, now);
+    }
+}
