@@ -5,6 +5,8 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::Rng;
 
+use super::locks::{lock_command, KEYS};
+
 /// What may be in a run. Some servers cannot bear some of it together, with or
 /// without a module.
 #[derive(Clone, Copy, Debug)]
@@ -24,15 +26,9 @@ pub struct Mix {
 
 pub type Command = Vec<Vec<u8>>;
 
-const KEYS: [&str; 4] = ["a", "b", "c", "d"];
-const TOKENS: [&str; 6] = ["t0", "t1", "t2", "t3", "t4", "*"];
 const DATABASES: [&str; 3] = ["0", "1", "2"];
-/// Short, so that the queues drain within a test; flock.max-lease-ms sees to the garbage.
-const LEASES_MS: [&str; 5] = ["1", "5", "20", "80", "200"];
-const WAITS_MS: [&str; 5] = ["0", "0", "1", "10", "100"];
-
 /// Words that are no key, token or number in their place, or strange ones.
-const GARBAGE: [&[u8]; 16] = [
+const GARBAGE: [&[u8]; 21] = [
     b"",
     b"0",
     b"-1",
@@ -43,12 +39,17 @@ const GARBAGE: [&[u8]; 16] = [
     b"1e3",
     b"\0",
     b"a\0b",
-    // UTF-8, since an error that quotes it is read as text; other bytes are in contract/.
-    b"\xc3\xa9\r\n",
+    // ASCII, since an error may quote it in part, and is read as text; other bytes are in contract/.
+    b"x\r\n",
     b"PX",
     b"BLOCK",
     b"ABOVE",
     b"LABEL",
+    b"SHARED",
+    b"PERMITS",
+    b"SESSION",
+    b"DELAY",
+    b"FLOCK.GUARD",
     b"{a}",
 ];
 
@@ -77,6 +78,17 @@ const KEYSPACE: [&str; 24] = [
     "SCAN 0 TYPE flocklock",
     "MEMORY USAGE {key}",
     "SELECT {db}",
+];
+
+const UNGUARDABLE: [&str; 8] = [
+    "MULTI",
+    "BLPOP {key} 0",
+    "SUBSCRIBE {key}",
+    "FLOCK.GUARD {key} t0 FLOCK.GUARD {key} t0 DEL {key}",
+    "CLIENT KILL ID {id}",
+    "CONFIG SET maxmemory 1",
+    "DEBUG RELOAD",
+    "WAIT 1 0",
 ];
 
 const NATIVE_EXPIRY: &[&str] = &[
@@ -167,8 +179,9 @@ impl Generator {
     /// The next command, or commands that belong together.
     pub fn next(&self, random: &mut StdRng, ids: &[i64]) -> Vec<Command> {
         match random.random_range(0..1000) {
-            0..600 => vec![lock_command(random)],
-            600..680 => vec![garbage(random)],
+            0..580 => vec![lock_command(random)],
+            580..600 => vec![guarded(random, ids, &KEYSPACE)],
+            600..680 => vec![garbage(random, ids)],
             680..780 => vec![fill(random, ids, &KEYSPACE)],
             780..850 => self.transaction(random, ids),
             850..890 => vec![script(random)],
@@ -187,9 +200,10 @@ impl Generator {
         for _ in 0..random.random_range(1..6) {
             commands.push(match random.random_range(0..10) {
                 0..5 => lock_command(random),
-                5..7 => fill(random, ids, &KEYSPACE),
+                5 => fill(random, ids, &KEYSPACE),
+                6 => guarded(random, ids, &KEYSPACE),
                 7..9 => fill(random, ids, &self.administration),
-                _ => garbage(random),
+                _ => garbage(random, ids),
             });
         }
         commands.push(words(if random.random_bool(0.9) {
@@ -211,6 +225,21 @@ impl Generator {
             })
             .collect()
     }
+}
+
+/// One of the lines under the guard of a lock: as it is, or in a script.
+fn guarded(random: &mut StdRng, ids: &[i64], lines: &[&str]) -> Command {
+    let mut command = fill(random, ids, &["FLOCK.GUARD {key} t0", "FLOCK.GUARD {key} t1"]);
+    if random.random_bool(0.3) {
+        command.extend(words("EVAL"));
+        command.push(b"return redis.pcall(unpack(ARGV))".to_vec());
+        command.push(b"0".to_vec());
+    }
+    command.extend(match random.random_range(0..4) {
+        0 => lock_command(random),
+        _ => fill(random, ids, lines),
+    });
+    command
 }
 
 /// One of the lines, with its placeholders filled.
@@ -235,43 +264,15 @@ fn words(line: &str) -> Command {
     line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
 }
 
-/// A sound command on one of the keys.
-fn lock_command(random: &mut StdRng) -> Command {
-    let key = pick(random, &KEYS);
-    let token = pick(random, &TOKENS);
-    let lease = pick(random, &LEASES_MS);
-    let line = match random.random_range(0..100) {
-        0..45 => {
-            let mut line = format!("FLOCK.ACQUIRE {key} {token} PX {lease}");
-            if random.random_bool(0.7) {
-                line += &format!(" BLOCK {}", pick(random, &WAITS_MS));
-            }
-            if random.random_bool(0.1) {
-                line += &format!(" ABOVE {}", random.random_range(0..1_u64 << 40));
-            }
-            if random.random_bool(0.3) {
-                line += " LABEL me";
-            }
-            line
-        }
-        45..70 => format!("FLOCK.RELEASE {key} {token}"),
-        70..80 => format!("FLOCK.REFRESH {key} {token} PX {lease}"),
-        80..85 => format!("FLOCK.PTTL {key} {token}"),
-        85..90 => format!("FLOCK.PTTL {key}"),
-        90..96 => format!("FLOCK.INFO {key}"),
-        96..99 => format!("FLOCK.BREAK {key}"),
-        _ => "FLOCK.HELP".to_owned(),
-    };
-    words(&line)
-}
-
 /// A lock command with some of its words replaced, dropped or doubled, or an
 /// internal one.
-fn garbage(random: &mut StdRng) -> Command {
+fn garbage(random: &mut StdRng, ids: &[i64]) -> Command {
     let mut command = match random.random_range(0..10) {
         0 => words("FLOCK.APPLY a GRANT 9 t 1000 1"),
         1 => words("FLOCK.APPLY a RELEASE 9"),
         2 => words("FLOCK.FENCE 9"),
+        3 => guarded(random, ids, &KEYSPACE),
+        4 => guarded(random, ids, &UNGUARDABLE),
         _ => lock_command(random),
     };
     for _ in 0..random.random_range(1..4) {

@@ -10,6 +10,7 @@
 mod support;
 
 mod commands;
+mod locks;
 
 use std::time::{Duration, Instant};
 
