@@ -26,12 +26,6 @@ impl Reply {
         Part(self.0, PhantomData)
     }
 
-    fn is_integer(&self) -> bool {
-        let kind = api!(RedisModule_CallReplyType);
-        // SAFETY: the reply is alive.
-        let kind: c_int = unsafe { kind(self.0) };
-        kind == raw::REDISMODULE_REPLY_INTEGER as c_int
-    }
 }
 
 impl Drop for Reply {
@@ -57,6 +51,16 @@ impl<'r> Part<'r> {
 
     fn elements(self) -> impl Iterator<Item = Part<'r>> {
         (0..).map_while(move |index| self.element(index))
+    }
+
+    /// `None` where it is no integer.
+    fn integer(self) -> Option<i64> {
+        let kind = api!(RedisModule_CallReplyType);
+        // SAFETY: the reply is alive.
+        let kind: c_int = unsafe { kind(self.0) };
+        let integer = api!(RedisModule_CallReplyInteger);
+        // SAFETY: the reply is alive.
+        (kind == raw::REDISMODULE_REPLY_INTEGER as c_int).then(|| unsafe { integer(self.0) })
     }
 
     fn text(self) -> Option<String> {
@@ -92,7 +96,35 @@ pub fn kill_client(ctx: &Ctx, id: u64) {
 /// checks a module's commands as it checks a client's: a key of another node's slot is refused,
 /// and so is a missing key of a slot that is on its way to another node.
 pub fn serves(ctx: &Ctx, key: &Str) -> bool {
-    Reply::of(ctx, c"EXISTS", &Params::new().string(key)).is_some_and(|reply| reply.is_integer())
+    Reply::of(ctx, c"EXISTS", &Params::new().string(key)).is_some_and(|reply| reply.root().integer().is_some())
+}
+
+/// Where a slot of a cluster is, as this node knows it.
+pub enum Owner {
+    ThisNode,
+    OtherNode { slot: i64, host: String, port: i64 },
+}
+
+/// The owner of a key's slot; `None` if it has none.
+pub fn owner_of(ctx: &Ctx, key: &Str) -> Option<Owner> {
+    let cluster = |params: Params| Reply::of(ctx, c"CLUSTER", &params);
+    let slot = cluster(Params::new().word(c"KEYSLOT").string(key))?;
+    let slot = slot.root().integer()?;
+    let this_node = cluster(Params::new().word(c"MYID"))?.root().text()?;
+    let ranges = cluster(Params::new().word(c"SLOTS"))?;
+    // Each range: its first slot, its last, and its nodes, of which the first is the primary.
+    let is_it = |range: &Part| {
+        let bound = |index| range.element(index).and_then(Part::integer);
+        bound(0).is_some_and(|first| first <= slot) && bound(1).is_some_and(|last| slot <= last)
+    };
+    let primary = ranges.root().elements().find(is_it)?.element(2)?;
+    if primary.element(2)?.text()? == this_node {
+        return Some(Owner::ThisNode);
+    }
+    // A client takes an empty host for the one it has asked.
+    let host = primary.element(0).and_then(Part::text).unwrap_or_default();
+    let port = primary.element(1)?.integer()?;
+    Some(Owner::OtherNode { slot, host, port })
 }
 
 /// The flags of a command, as COMMAND INFO has them; `None` if the server does not know it.

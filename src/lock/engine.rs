@@ -243,13 +243,15 @@ impl<C> Engine<C> {
         let Mode::Permits(asked) = request.mode else {
             return None;
         };
-        let agreed = match lock.mode() {
-            Mode::Permits(held) if lock.is_held() => Some(held),
-            _ => self.queues.agreed_permits(place),
+        // Those who hold and those who wait may differ, where a lock was renamed; to agree with
+        // both keeps the number one in every queue.
+        let held = match lock.mode() {
+            Mode::Permits(n) if lock.is_held() => Some(n),
+            _ => None,
         };
-        agreed
-            .is_some_and(|n| n != asked)
-            .then_some(Conflict::OtherPermits)
+        let waiting = self.queues.agreed_permits(place);
+        let mut agreed = held.into_iter().chain(waiting);
+        agreed.any(|n| n != asked).then_some(Conflict::OtherPermits)
     }
 
     fn grant_waiter(&mut self, place: Place, id: WaiterId, lock: &mut Lock, now: &Now) {

@@ -1,12 +1,12 @@
 //! One change of many locks, which change together or not at all; and the waiters for many locks
 //! that a change of one lock may have made next.
 
-use super::transition::{announce, place, store, FollowUp, Origin, Refusal};
+use super::transition::{announce, place, store, Effects, FollowUp, Origin, Refusal};
 use super::waiters::{self, Caller};
 use super::{alarm, clock, propagation, state};
 use crate::ffi::key::{Content, Key};
 use crate::ffi::{call, Ctx, OwnedStr, Str};
-use crate::lock::{Answer, Engine, Lock, Member, Now};
+use crate::lock::{Answer, Engine, Lock, Member, Now, WaiterId};
 
 /// Lets `step` change the locks of some keys, no two of them the same, and carries out what
 /// follows: as [`super::transition::decide`] does for one.
@@ -32,25 +32,26 @@ pub fn consider_candidates(ctx: &Ctx, origin: Origin) {
         // A lock that has moved to another node with its slot looks free here.
         let is_served =
             !state::with(|state| state.is_cluster) || keys.iter().all(|key| call::serves(ctx, key));
-        let considered = match is_served {
-            true => change(ctx, &keys, origin, |engine, members, now| {
-                engine.consider(id, members, now);
-            }),
-            false => Ok(((), false)),
-        };
-        let answer = match considered {
-            Ok(_) if is_served => continue,
-            Ok(_) => Answer::SlotMoved,
-            Err(Refusal::WrongType) => Answer::WrongType,
-            // The waiters of a server that becomes a replica are answered all together.
-            Err(Refusal::ReadOnly) => continue,
-        };
-        let effects = state::with(|state| {
-            state.engine.dismiss(id, answer);
-            state.take_effects()
+        if !is_served {
+            let effects = dismiss(id, Answer::SlotMoved);
+            waiters::redirect_all(ctx, keys[0], effects);
+            continue;
+        }
+        let considered = change(ctx, &keys, origin, |engine, members, now| {
+            engine.consider(id, members, now);
         });
-        waiters::answer_all(effects);
+        // The waiters of a server that has become a replica are answered all together.
+        if considered.is_err_and(|refusal| refusal == Refusal::WrongType) {
+            waiters::answer_all(dismiss(id, Answer::WrongType));
+        }
     }
+}
+
+fn dismiss(id: WaiterId, answer: Answer) -> Effects {
+    state::with(|state| {
+        state.engine.dismiss(id, answer);
+        state.take_effects()
+    })
 }
 
 /// Also says whether a waiter for many locks may be next.

@@ -2,7 +2,7 @@
 //! where nothing could be written.
 
 use super::state::{self, Todo};
-use super::transition::{self, Origin, Refusal};
+use super::transition::{self, Effects, Origin, Refusal};
 use super::{alarm, clock, followers, propagation, waiters, warnings};
 use crate::ffi::call;
 use crate::ffi::context::{wake_event_loop, writes_are_paused};
@@ -191,17 +191,17 @@ fn on_lock(
     let key = OwnedStr::new(&name.key);
     let is_served = !state::with(|state| state.is_cluster) || call::serves(ctx, &key);
     if !is_served {
-        dismiss(name, Answer::SlotMoved);
+        let effects = dismiss(name, Answer::SlotMoved);
+        waiters::redirect_all(ctx, &key, effects);
     } else if transition::decide(ctx, &key, Origin::Sweep, step) == Err(Refusal::WrongType) {
-        dismiss(name, Answer::WrongType);
+        waiters::answer_all(dismiss(name, Answer::WrongType));
     }
     is_served
 }
 
-fn dismiss(name: &LockName, answer: Answer) {
-    let effects = state::with(|state| {
+fn dismiss(name: &LockName, answer: Answer) -> Effects {
+    state::with(|state| {
         state.engine.dismiss_all(Some(name.place()), answer);
         state.take_effects()
-    });
-    waiters::answer_all(effects);
+    })
 }

@@ -1,11 +1,13 @@
 //! Blocked clients: how they come to wait, and how each gets exactly one answer.
 
+use std::ffi::{CStr, CString};
 use std::rc::Rc;
 
 use super::{alarm, state};
 use crate::ffi::blocked::{self, Handle, HandleId, Waiting};
 use crate::ffi::context::wake_event_loop;
-use crate::ffi::Ctx;
+use crate::ffi::call::{self, Owner};
+use crate::ffi::{Ctx, Str};
 use crate::lock::{Answer, Effect, Fence, Instant, LockName, Place, Request, Session};
 
 /// A client that waits for a lock.
@@ -27,6 +29,8 @@ pub type MadeToken = [u8; 26];
 /// An answer on its way to a client.
 pub struct Delivery {
     answer: Answer,
+    /// Where the client is to go instead, if its lock has moved to another node.
+    redirection: Option<Rc<CStr>>,
     made_token: Option<MadeToken>,
     names: Names,
     client: u64,
@@ -82,11 +86,36 @@ pub fn answer_all(effects: Vec<Effect<Caller>>) {
     }
 }
 
+/// Sends waiters away whose lock this node of a cluster does not serve any more, with an error
+/// that clients of a cluster follow by themselves.
+pub fn redirect_all(ctx: &Ctx, key: &Str, effects: Vec<Effect<Caller>>) {
+    if effects.is_empty() {
+        return;
+    }
+    let error = match call::owner_of(ctx, key) {
+        Some(Owner::OtherNode { slot, host, port }) => format!("MOVED {slot} {host}:{port}"),
+        // Its slot is on its way: the server itself knows whom to ask for what has left already.
+        Some(Owner::ThisNode) => "TRYAGAIN the lock is moving to another node with its slot".to_owned(),
+        None => "UNBLOCKED no node serves the slot of this lock".to_owned(),
+    };
+    let error: Option<Rc<CStr>> = CString::new(error).ok().map(|error| error.into());
+    for effect in effects {
+        if let Effect::Answered(caller, answer) = effect {
+            caller.deliver(answer, error.clone());
+        }
+    }
+}
+
 impl Caller {
     pub fn answer(self, answer: Answer) {
+        self.deliver(answer, None);
+    }
+
+    fn deliver(self, answer: Answer, redirection: Option<Rc<CStr>>) {
         state::with(|state| state.waiting.remove(&self.handle.id()));
         self.handle.answer(Delivery {
             answer,
+            redirection,
             made_token: self.made_token,
             names: self.names,
             client: self.client,
@@ -125,7 +154,8 @@ impl Waiting for Acquire {
                 ctx.reply_error(c"UNBLOCKED this server has become a replica; ask the primary");
             }
             Answer::SlotMoved => {
-                ctx.reply_error(c"UNBLOCKED the slot of this lock has moved to another node; ask that one");
+                let error = delivery.redirection.as_deref();
+                ctx.reply_error(error.unwrap_or(c"UNBLOCKED this node does not serve the lock any more"));
             }
         }
     }

@@ -11,6 +11,7 @@ use crate::lock::FenceSource;
 pub struct Warned {
     eviction: bool,
     lost_counter: bool,
+    split_counter: bool,
 }
 
 /// Looks at the server's settings, and warns of what is new.
@@ -20,6 +21,7 @@ pub fn check(ctx: &Ctx) {
     let now = Warned {
         eviction: policy.starts_with("allkeys-"),
         lost_counter: source == FenceSource::Counter && !ctx.flags().is_persistent(),
+        split_counter: source == FenceSource::Counter && ctx.flags().is_cluster(),
     };
     let before = state::with(|state| std::mem::replace(&mut state.warned, now));
     if now.eviction && !before.eviction {
@@ -32,6 +34,12 @@ pub fn check(ctx: &Ctx) {
         log(
             Level::Warning,
             "flock.fence-source is counter without persistence: fences start again at 1 after a restart; enable AOF or RDB, or use clock",
+        );
+    }
+    if now.split_counter && !before.split_counter {
+        log(
+            Level::Warning,
+            "flock.fence-source is counter in a cluster: each node counts for itself, so the fences of a lock that moves while it is free may fall back; use clock",
         );
     }
 }

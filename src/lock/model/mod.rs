@@ -8,7 +8,6 @@
 //! What is promised of those who wait, for one lock or for many, is in [`fairness`].
 //! proptest prints the operations that differ.
 
-mod befall;
 mod fairness;
 mod naive;
 mod ops;
@@ -35,6 +34,24 @@ const LIMITS: Limits = Limits {
     per_lock: 4,
     total: 6,
 };
+
+type Answers = Vec<(Caller, Answer)>;
+/// Which holds have ended, and why.
+type Ends = Vec<(Key, u64, End)>;
+/// Each hold of a lock, and for which fence and until when it is closed.
+type PlainLock = (Vec<PlainHold>, Option<(u64, u64)>);
+
+/// A hold as both have it.
+#[derive(Debug, PartialEq)]
+struct PlainHold {
+    token: Vec<u8>,
+    fence: u64,
+    deadline: u64,
+    mode: Mode,
+    holds: u32,
+    delay_us: u64,
+    session: Option<u64>,
+}
 
 /// What an operation told its own caller.
 #[derive(Debug, PartialEq)]
@@ -80,12 +97,15 @@ impl Both {
         for key in 0..KEYS {
             self.check_rules(key);
         }
-        self.check_that_nobody_waits_in_vain();
+        if self.naive.headless.is_empty() {
+            self.check_that_nobody_waits_in_vain();
+        }
     }
 
     fn compare(&self) {
         let (naive, real) = (&self.naive, &self.real);
         assert_eq!(naive.answers, real.answers, "answers, in their order");
+        assert_eq!(naive.ends, real.ends, "ends, in their order");
         assert_eq!(naive.last_fence, real.engine.fences.last());
         assert_eq!(naive.waits.len(), real.engine.queues().total());
         assert_eq!(
@@ -100,7 +120,7 @@ impl Both {
         let is_known = |lock: &&naive::NaiveLock| lock.holds.first().is_some_and(|hold| hold.entered > 0);
         assert_eq!(real.engine.held(), naive.locks.iter().filter(is_known).count());
         for key in 0..KEYS {
-            assert_eq!(real.lock(key), naive.plain(key), "lock {key}");
+            assert_eq!(real.plain(key), naive.plain(key), "lock {key}");
             let lock = real.locks.get(&key);
             assert!(
                 real.replica.agrees(key, lock),

@@ -5,10 +5,12 @@
 //! it. That is the whole of the rule for many locks: a waiter is granted when it heads the queues
 //! of all its locks and they are all free.
 
-use super::befall::Answers;
+mod asked;
+mod befallen;
+
 use super::ops::{Ask, Connections, Op};
-use super::{after_ms, token_bytes, Caller, Key, Told, KEYS, LIMITS};
-use crate::lock::{Answer, Conflict, Fence, Mode};
+use super::{after_ms, token_bytes, Answers, Caller, Ends, Key, PlainHold, PlainLock, Told, KEYS};
+use crate::lock::{Answer, End, Fence, Mode};
 
 #[derive(Clone, Debug)]
 pub struct Hold {
@@ -23,18 +25,6 @@ pub struct Hold {
     pub entered: u64,
     /// The locks that were granted together.
     pub granted: Vec<Key>,
-}
-
-/// A hold as others see it.
-#[derive(Debug, PartialEq)]
-pub struct PlainHold {
-    pub token: Vec<u8>,
-    pub fence: u64,
-    pub deadline: u64,
-    pub mode: Mode,
-    pub holds: u32,
-    pub delay_us: u64,
-    pub session: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -64,30 +54,31 @@ pub struct Wait {
 
 #[derive(Default)]
 pub struct Naive {
-    pub now: u64,
-    pub wall_us: u64,
+    now: u64,
+    wall_us: u64,
     pub last_fence: u64,
-    pub entries: u64,
+    entries: u64,
     pub locks: [NaiveLock; KEYS as usize],
     /// In the order of arrival.
     pub waits: Vec<Wait>,
     pub answers: Answers,
+    pub ends: Ends,
     /// Grants from the queue whose callers are not known to have heard of them.
-    pub in_flight: Vec<u64>,
+    in_flight: Vec<u64>,
     /// Waiters for many locks to be considered before the operation ends, for one of their locks
     /// was found free.
-    pub hopeful: Vec<Caller>,
-    /// Locks whose heads have gone ungranted: to be settled before the operation ends.
+    hopeful: Vec<Caller>,
+    /// Locks whose queues have lost their heads ungranted: to be settled before the loop sleeps.
     pub headless: Vec<Key>,
-    pub connections: Connections,
+    connections: Connections,
 }
 
 impl Naive {
-    pub fn lock(&mut self, key: Key) -> &mut NaiveLock {
+    fn lock(&mut self, key: Key) -> &mut NaiveLock {
         &mut self.locks[key as usize]
     }
 
-    pub fn enter(&mut self) -> u64 {
+    fn enter(&mut self) -> u64 {
         self.entries += 1;
         self.entries
     }
@@ -103,12 +94,12 @@ impl Naive {
         beside && lock.closed.is_none()
     }
 
-    pub fn admits_on_all(&self, wait: &Wait) -> bool {
+    fn admits_on_all(&self, wait: &Wait) -> bool {
         wait.keys.iter().all(|key| self.admits(*key, wait.ask.mode))
     }
 
     /// Who is next at a lock: an index into the list of waiters.
-    pub fn head(&self, key: Key) -> Option<usize> {
+    fn head(&self, key: Key) -> Option<usize> {
         self.waits.iter().position(|wait| wait.keys.contains(&key))
     }
 
@@ -163,7 +154,7 @@ impl Naive {
     }
 
     /// Brings one lock up to date: what is over ends, and who is next is granted.
-    pub fn settle(&mut self, key: Key) {
+    fn settle(&mut self, key: Key) {
         self.end_due(key);
         while let Some(head) = self.head(key) {
             let wait = self.waits[head].clone();
@@ -181,8 +172,8 @@ impl Naive {
         }
     }
 
-    /// What every operation ends with: nobody is left waiting who could be granted.
-    pub fn follow_up(&mut self) {
+    /// What the loop does before it sleeps: nobody is left waiting who could be granted.
+    fn follow_up(&mut self) {
         self.consider_hopeful();
         while !self.headless.is_empty() {
             let key = self.headless.remove(0);
@@ -211,8 +202,14 @@ impl Naive {
         }
     }
 
+    fn end(&mut self, key: Key, index: usize, why: End) -> Hold {
+        let hold = self.lock(key).holds.remove(index);
+        self.ends.push((key, hold.fence, why));
+        hold
+    }
+
     /// Takes a waiter out ungranted; others may be next because of it.
-    pub fn remove_waiter(&mut self, index: usize) -> Wait {
+    fn remove_waiter(&mut self, index: usize) -> Wait {
         let keys = self.waits[index].keys.clone();
         let headed = keys.into_iter().filter(|key| self.head(*key) == Some(index));
         let headed: Vec<_> = headed.collect();
@@ -223,7 +220,7 @@ impl Naive {
     }
 
     /// A lock as it can be compared: each hold, and the closure.
-    pub fn plain(&self, key: Key) -> (Vec<PlainHold>, Option<(u64, u64)>) {
+    pub fn plain(&self, key: Key) -> PlainLock {
         let lock = &self.locks[key as usize];
         let plain = |hold: &Hold| PlainHold {
             token: token_bytes(hold.token),
@@ -238,7 +235,7 @@ impl Naive {
         (lock.holds.iter().map(plain).collect(), closed)
     }
 
-    pub fn hold_of(&mut self, key: Key, token: u8) -> Option<&mut Hold> {
+    fn hold_of(&mut self, key: Key, token: u8) -> Option<&mut Hold> {
         self.lock(key).holds.iter_mut().find(|hold| hold.token == token)
     }
 
@@ -273,175 +270,10 @@ impl Naive {
             Op::Break { key } => self.break_all(*key),
             _ => self.befall(caller, op),
         };
-        self.follow_up();
+        self.consider_hopeful();
+        if op.is_last_of_pass() {
+            self.follow_up();
+        }
         told
     }
-
-    fn request(&self, caller: Caller, keys: Vec<Key>, token: u8, ask: &Ask) -> Wait {
-        Wait {
-            keys,
-            token,
-            ask: ask.clone(),
-            session: ask
-                .connection
-                .map(|connection| self.connections.number(connection)),
-            caller,
-            since: self.now,
-            until: None,
-        }
-    }
-
-    fn acquire(&mut self, wait: Wait, block_ms: Option<u64>) -> Told {
-        wait.keys.iter().for_each(|key| self.settle(*key));
-        // A retry after a lost reply: what it waited for may have become free.
-        let own = self
-            .waits
-            .iter()
-            .position(|own| own.token == wait.token && same_locks(own, &wait));
-        own.map(|index| self.consider(index, &wait.keys));
-        if let Some(told) = self.acquire_again(&wait) {
-            return told;
-        }
-        if let Some(conflict) = self.conflict(&wait) {
-            return Told::Conflict(conflict);
-        }
-        let nobody_waits = wait.keys.iter().all(|key| self.head(*key).is_none());
-        if nobody_waits && self.admits_on_all(&wait) {
-            return Told::Fence(self.grant(&wait, &wait.keys));
-        }
-        let Some(block_ms) = block_ms else {
-            return Told::Busy;
-        };
-        self.follow_up();
-        self.wait(wait, block_ms)
-    }
-
-    /// The token holds a lock that it asks for.
-    fn acquire_again(&mut self, wait: &Wait) -> Option<Told> {
-        let held: Vec<Hold> = wait
-            .keys
-            .iter()
-            .filter_map(|key| self.hold_of(*key, wait.token).cloned())
-            .collect();
-        let first = held.first()?;
-        if held.len() < wait.keys.len() || held.iter().any(|hold| hold.fence != first.fence) {
-            return Some(Told::Conflict(Conflict::HeldInPart));
-        }
-        if first.mode != wait.ask.mode {
-            return Some(Told::Conflict(Conflict::HeldInOtherMode));
-        }
-        let deadline = after_ms(self.now, wait.ask.lease_ms);
-        for key in &wait.keys {
-            let hold = self.hold_of(*key, wait.token).unwrap();
-            hold.deadline = hold.deadline.max(deadline);
-            hold.delay_us = hold.delay_us.max(wait.ask.delay_ms * 1000);
-            hold.holds += u32::from(wait.ask.is_reentrant);
-            hold.session = wait.session.or(hold.session);
-        }
-        self.in_flight.retain(|fence| *fence != first.fence);
-        Some(Told::Fence(first.fence))
-    }
-
-    fn conflict(&self, wait: &Wait) -> Option<Conflict> {
-        let is_same = |other: &Wait| same_locks(other, wait) && other.ask.mode == wait.ask.mode;
-        let mut others = self.waits.iter().filter(|other| other.token == wait.token);
-        if others.any(|other| meets(other, &wait.keys) && !is_same(other)) {
-            return Some(Conflict::WaitsOtherwise);
-        }
-        let Mode::Permits(_) = wait.ask.mode else {
-            return None;
-        };
-        let is_other = |mode: Mode| matches!(mode, Mode::Permits(_)) && mode != wait.ask.mode;
-        let key = wait.keys[0];
-        let of_holds = self.locks[key as usize].holds.iter().map(|hold| hold.mode);
-        let of_waits = self
-            .waits
-            .iter()
-            .filter(|other| other.keys.contains(&key))
-            .map(|other| other.ask.mode);
-        let decides = match of_holds.clone().next() {
-            Some(Mode::Permits(_)) => of_holds.collect::<Vec<_>>(),
-            _ => of_waits.collect(),
-        };
-        decides
-            .into_iter()
-            .any(is_other)
-            .then_some(Conflict::OtherPermits)
-    }
-
-    fn wait(&mut self, mut wait: Wait, block_ms: u64) -> Told {
-        let in_same_queue = |other: &Wait| other.token == wait.token && meets(other, &wait.keys);
-        let place = self.waits.iter().position(in_same_queue);
-        let length = |key: &Key| self.waits.iter().filter(|other| other.keys.contains(key)).count();
-        let has_room =
-            self.waits.len() < LIMITS.total && wait.keys.iter().all(|key| length(key) < LIMITS.per_lock);
-        if place.is_none() && !has_room {
-            return Told::QueueFull;
-        }
-        wait.until = (block_ms > 0).then(|| (after_ms(self.now, block_ms), self.enter()));
-        match place {
-            Some(place) => {
-                let older = self.waits[place].clone();
-                self.answers.push((older.caller, Answer::Superseded));
-                wait.since = older.since;
-                wait.keys = older.keys;
-                self.waits[place] = wait;
-            }
-            None => self.waits.push(wait),
-        }
-        Told::Waiting
-    }
-
-    fn refresh(&mut self, keys: &[Key], token: u8, lease_ms: u64) -> Told {
-        keys.iter().for_each(|key| self.settle(*key));
-        let held = keys
-            .iter()
-            .filter(|key| self.hold_of(**key, token).is_some())
-            .count();
-        if held == keys.len() {
-            for key in keys {
-                let deadline = after_ms(self.now, lease_ms);
-                let hold = self.hold_of(*key, token).unwrap();
-                hold.deadline = deadline;
-                let fence = hold.fence;
-                self.in_flight.retain(|other| *other != fence);
-            }
-        }
-        Told::Count(held)
-    }
-
-    /// One lock after the other.
-    fn release(&mut self, keys: &[Key], token: u8) -> Told {
-        let mut released = 0;
-        for key in keys {
-            let own = self
-                .waits
-                .iter()
-                .position(|wait| wait.token == token && wait.keys.contains(key));
-            if let Some(index) = own {
-                let wait = self.remove_waiter(index);
-                self.answers.push((wait.caller, Answer::Released));
-            }
-            self.settle(*key);
-            if let Some(hold) = self.hold_of(*key, token) {
-                released += 1;
-                hold.holds -= 1;
-                let (fence, is_kept) = (hold.fence, hold.holds > 0);
-                if is_kept {
-                    self.in_flight.retain(|other| *other != fence);
-                }
-                self.lock(*key).holds.retain(|hold| hold.holds > 0);
-                self.settle(*key);
-            }
-        }
-        Told::Count(released)
-    }
-}
-
-fn meets(wait: &Wait, keys: &[Key]) -> bool {
-    wait.keys.iter().any(|key| keys.contains(key))
-}
-
-fn same_locks(one: &Wait, other: &Wait) -> bool {
-    one.keys.len() == other.keys.len() && one.keys.iter().all(|key| other.keys.contains(key))
 }

@@ -77,9 +77,11 @@ pub enum Op {
     TakeBack {
         key: Key,
     },
-    /// The caller of so many operations ago disconnects.
+    /// The caller of so many operations ago disconnects. The server may serve another operation
+    /// before its loop sleeps, and it settles what that leaves behind.
     Leave {
         back: usize,
+        then_sleeps: bool,
     },
     /// A connection closes, and whoever asked with SESSION over it is gone.
     SessionGone {
@@ -111,6 +113,19 @@ pub enum Op {
     SetWallClock {
         wall_us: u64,
     },
+}
+
+impl Op {
+    /// Whether the loop sleeps after it.
+    pub fn is_last_of_pass(&self) -> bool {
+        !matches!(
+            self,
+            Op::Leave {
+                then_sleeps: false,
+                ..
+            }
+        )
+    }
 }
 
 /// Which locks and modes a run draws from: few in some, so that they meet often.
@@ -237,7 +252,7 @@ impl Cast {
             Just(Op::Flush),
         ];
         let death = prop_oneof![
-            (1usize..10).prop_map(|back| Op::Leave { back }),
+            (1usize..10, any::<bool>()).prop_map(|(back, then_sleeps)| Op::Leave { back, then_sleeps }),
             (0..CONNECTIONS).prop_map(|connection| Op::SessionGone { connection }),
             key().prop_map(|key| Op::TakeBack { key }),
         ];

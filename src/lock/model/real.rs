@@ -1,12 +1,12 @@
 //! The engine, with a map of locks for a keyspace, used as the server layer uses it.
 
+mod befallen;
+
 use std::collections::BTreeMap;
 
-use super::befall::Answers;
-use super::naive::PlainHold;
 use super::ops::{Ask, Connections, Op};
 use super::replica::Replica;
-use super::{after_ms, token_bytes, Caller, Key, Told, KEYS, LIMITS};
+use super::{after_ms, token_bytes, Answers, Caller, Ends, Key, PlainHold, PlainLock, Told, LIMITS};
 use crate::lock::{
     Acquired, Answer, Effect, Engine, FenceSource, Holder, Instant, Lease, Lock, LockName, Member, Now,
     Place, Request, Session, WaiterId,
@@ -19,6 +19,7 @@ pub struct Real {
     pub locks: BTreeMap<Key, Lock>,
     pub waiting: BTreeMap<Caller, WaiterId>,
     pub answers: Answers,
+    pub ends: Ends,
     pub replica: Replica,
     /// The locks that each waiter asked for, and those that were granted under each fence.
     asked: BTreeMap<Caller, Vec<Key>>,
@@ -47,6 +48,7 @@ impl Real {
             locks: BTreeMap::new(),
             waiting: BTreeMap::new(),
             answers: Vec::new(),
+            ends: Vec::new(),
             replica: Replica::new(),
             asked: BTreeMap::new(),
             granted: BTreeMap::new(),
@@ -102,7 +104,7 @@ impl Real {
     }
 
     /// A lock as it can be compared: each hold, and the closure.
-    pub fn lock(&self, key: Key) -> (Vec<PlainHold>, Option<(u64, u64)>) {
+    pub fn plain(&self, key: Key) -> PlainLock {
         let Some(lock) = self.locks.get(&key) else {
             return (Vec::new(), None);
         };
@@ -129,6 +131,9 @@ impl Real {
 
     fn carry_out(&mut self, key: Key, lock: &Lock, effects: Vec<Effect<Caller>>) {
         for effect in effects {
+            if let Effect::Ended(fence, why) = effect {
+                self.ends.push((key, fence.get(), why));
+            }
             match effect {
                 Effect::Answered(caller, answer) => self.answer(caller, answer),
                 other => self.replica.follow(key, lock, &other),
@@ -197,7 +202,6 @@ impl Real {
             (Acquired::Busy, None) => return Told::Busy,
             (Acquired::Busy, Some(block_ms)) => block_ms,
         };
-        self.settle_unsettled();
         let names = names(keys);
         let places = places(&names);
         if !self.engine.may_wait(&places, request.token, LIMITS) {
@@ -271,7 +275,9 @@ impl Real {
             }
             _ => self.befall(caller, op),
         };
-        self.settle_unsettled();
+        if op.is_last_of_pass() {
+            self.settle_unsettled();
+        }
         told
     }
 
@@ -297,131 +303,5 @@ impl Real {
             session: session.map(Session),
         };
         self.acquire(caller, keys, is_many, &request, block_ms)
-    }
-
-    fn befall(&mut self, caller: Caller, op: &Op) -> Told {
-        match *op {
-            Op::TakeBack { key } => self.take_back(key),
-            Op::Leave { back } => {
-                if let Some(left) = caller.checked_sub(back) {
-                    self.leave(left);
-                }
-            }
-            Op::SessionGone { connection } => self.lose_connection(connection),
-            Op::Delete { key } => {
-                self.remove_key(key);
-                self.settle(key);
-            }
-            Op::Overwrite { key } => {
-                self.remove_key(key);
-                let place = Place { db: 0, key: &[key] };
-                self.engine.dismiss_all(Some(place), Answer::WrongType);
-                let effects = self.engine.take_effects();
-                self.carry_out(key, &Lock::vacant(), effects);
-            }
-            Op::Rename { from, to, is_noticed } => self.rename(from, to, is_noticed),
-            Op::Flush => {
-                self.locks.clear();
-                self.engine.flush(None);
-                self.replica.flush();
-                for key in 0..KEYS {
-                    self.settle(key);
-                    self.settle_unsettled();
-                }
-            }
-            Op::Pass { ms } => {
-                self.now = after_ms(self.now, ms);
-                self.sweep();
-            }
-            Op::PassUnswept { ms } => self.now = after_ms(self.now, ms),
-            Op::SetWallClock { wall_us } => self.wall_us = wall_us,
-            _ => unreachable!("{op:?} is asked for"),
-        }
-        Told::Nothing
-    }
-
-    fn leave(&mut self, caller: Caller) {
-        if let Some(id) = self.waiting.remove(&caller) {
-            self.asked.remove(&caller);
-            assert_eq!(self.engine.cancel(id), Some(caller));
-            self.settle_unsettled();
-        }
-    }
-
-    /// The server knows the names of a grant's locks from the answer that did not arrive.
-    fn take_back(&mut self, key: Key) {
-        let first = self.locks.get(&key).and_then(|lock| lock.holders().first());
-        let Some(fence) = first.map(|holder| holder.fence) else {
-            return self.settle(key);
-        };
-        for key in self.granted[&fence.get()].clone() {
-            self.on(key, |engine, place, lock, now| {
-                engine.take_back(place, lock, fence, now)
-            });
-            self.settle_unsettled();
-        }
-        self.engine.arrived(fence);
-    }
-
-    fn lose_connection(&mut self, connection: usize) {
-        let session = Session(self.connections.close(connection));
-        let of_session = |id: &WaiterId| {
-            let waiter = self.engine.queues().get(*id);
-            waiter.is_some_and(|waiter| waiter.terms.session == Some(session))
-        };
-        let mut callers: Vec<_> = self.waiting.iter().filter(|(_, id)| of_session(id)).collect();
-        callers.sort_by_key(|(_, id)| **id);
-        let callers: Vec<Caller> = callers.into_iter().map(|(caller, _)| *caller).collect();
-        callers.into_iter().for_each(|caller| self.leave(caller));
-        for (name, fence) in self.engine.holds_of(session) {
-            self.on(name.key[0], |engine, place, lock, now| {
-                engine.lose_session(place, lock, fence, session, now);
-            });
-            self.settle_unsettled();
-        }
-    }
-
-    /// Ends what is due, as the server does before its loop sleeps.
-    fn sweep(&mut self) {
-        while self.engine.end_wait(Instant(self.now)) {
-            for effect in self.engine.take_effects() {
-                match effect {
-                    Effect::Answered(caller, answer) => self.answer(caller, answer),
-                    other => panic!("the end of a wait changes no lock: {other:?}"),
-                }
-            }
-            self.settle_unsettled();
-        }
-        while let Some(name) = self.engine.pop_due_lease(Instant(self.now)) {
-            self.settle_name(&name);
-            self.settle_unsettled();
-        }
-    }
-
-    /// Takes a key away, here and on the replica.
-    fn remove_key(&mut self, key: Key) {
-        self.take_away(key);
-        self.replica.remove(key);
-    }
-
-    fn take_away(&mut self, key: Key) -> Option<Lock> {
-        let mut lock = self.locks.remove(&key)?;
-        self.engine.forget(Place { db: 0, key: &[key] }, &mut lock);
-        Some(lock)
-    }
-
-    fn rename(&mut self, from: Key, to: Key, is_noticed: bool) {
-        if from == to || !self.locks.contains_key(&from) {
-            return;
-        }
-        self.take_away(to);
-        let lock = self.take_away(from).unwrap();
-        self.locks.insert(to, lock);
-        self.replica.rename(from, to);
-        self.settle(from);
-        self.settle_unsettled();
-        if is_noticed {
-            self.settle(to);
-        }
     }
 }

@@ -1,17 +1,15 @@
-//! The naive model, continued: what happens to its locks without anybody asking for it.
+//! What happens to locks without anybody asking for it.
 
-use super::naive::{Closed, Naive};
-use super::ops::Op;
-use super::{after_ms, Caller, Key, Told, KEYS};
-use crate::lock::Answer;
-
-pub type Answers = Vec<(Caller, Answer)>;
+use super::{Closed, Naive};
+use crate::lock::model::ops::Op;
+use crate::lock::model::{after_ms, Caller, Key, Told, KEYS};
+use crate::lock::{Answer, End};
 
 impl Naive {
     pub fn befall(&mut self, caller: Caller, op: &Op) -> Told {
         match *op {
             Op::TakeBack { key } => self.take_back(key),
-            Op::Leave { back } => {
+            Op::Leave { back, .. } => {
                 let left = self.waits.iter().position(|wait| wait.caller + back == caller);
                 left.map(|index| self.remove_waiter(index));
             }
@@ -32,7 +30,7 @@ impl Naive {
                 self.locks = Default::default();
                 for key in 0..KEYS {
                     self.settle(key);
-                    self.follow_up();
+                    self.consider_hopeful();
                 }
             }
             Op::Pass { ms } => {
@@ -63,7 +61,7 @@ impl Naive {
         self.adopt(key);
         let now = self.now;
         while let Some(index) = self.lock(key).holds.iter().position(|hold| hold.deadline <= now) {
-            let hold = self.lock(key).holds.remove(index);
+            let hold = self.end(key, index, End::Expire);
             self.close(key, hold.fence, hold.deadline, hold.delay_us);
         }
         self.lock(key).closed.take_if(|closed| closed.until <= now);
@@ -86,9 +84,13 @@ impl Naive {
 
     pub fn break_all(&mut self, key: Key) -> Told {
         self.end_due(key);
-        let broken = std::mem::take(self.lock(key));
+        let mut broken = 0;
+        while !self.lock(key).holds.is_empty() {
+            broken += self.end(key, 0, End::Break).holds as usize;
+        }
+        self.lock(key).closed = None;
         self.settle(key);
-        Told::Count(broken.holds.iter().map(|hold| hold.holds as usize).sum())
+        Told::Count(broken)
     }
 
     fn take_back(&mut self, key: Key) {
@@ -98,20 +100,23 @@ impl Naive {
         let is_lost = self.in_flight.contains(&hold.fence);
         for key in hold.granted {
             self.end_due(key);
-            if is_lost {
-                self.lock(key).holds.retain(|other| other.fence != hold.fence);
-            }
+            let index = self.fence_at(key, hold.fence).filter(|_| is_lost);
+            index.map(|index| self.end(key, index, End::Undelivered));
             self.settle(key);
-            self.follow_up();
+            self.consider_hopeful();
         }
         self.in_flight.retain(|fence| *fence != hold.fence);
+    }
+
+    fn fence_at(&self, key: Key, fence: u64) -> Option<usize> {
+        let holds = &self.locks[key as usize].holds;
+        holds.iter().position(|hold| hold.fence == fence)
     }
 
     fn lose_connection(&mut self, connection: usize) {
         let session = Some(self.connections.close(connection));
         while let Some(index) = self.waits.iter().position(|wait| wait.session == session) {
             self.remove_waiter(index);
-            self.follow_up();
         }
         let mut lost = Vec::new();
         for key in 0..KEYS {
@@ -122,13 +127,12 @@ impl Naive {
         lost.sort();
         for (fence, key) in lost {
             self.end_due(key);
-            let index = self.lock(key).holds.iter().position(|hold| hold.fence == fence);
-            if let Some(index) = index {
-                let hold = self.lock(key).holds.remove(index);
+            if let Some(index) = self.fence_at(key, fence) {
+                let hold = self.end(key, index, End::Session);
                 self.close(key, fence, self.now, hold.delay_us);
             }
             self.settle(key);
-            self.follow_up();
+            self.consider_hopeful();
         }
     }
 
@@ -142,7 +146,7 @@ impl Naive {
         lock.closed.iter_mut().for_each(|closed| closed.entered = 0);
         *self.lock(to) = lock;
         self.settle(from);
-        self.follow_up();
+        self.consider_hopeful();
         if is_noticed {
             self.settle(to);
         }
@@ -162,15 +166,15 @@ impl Naive {
                 .unwrap();
             let wait = self.remove_waiter(index);
             self.answers.push((wait.caller, Answer::TimedOut));
-            self.follow_up();
         }
+        self.follow_up();
         loop {
             let first = (0..KEYS).filter_map(|key| Some((self.next_end(key)?, key))).min();
             let Some((_, key)) = first.filter(|((at, _), _)| *at <= self.now) else {
                 break;
             };
             self.settle(key);
-            self.follow_up();
+            self.consider_hopeful();
         }
     }
 
