@@ -86,10 +86,12 @@ fn acquire(ctx: &Ctx, key: &Str, token: &Str, options: &[Str]) -> Result<(), Err
     answer(ctx, acquired, &[place], &request, made_token, options.block)
 }
 
-/// The connection of this command's client. The client of a script is none.
+/// The connection of this command's client. A script, or a command inside another, has none, whatever
+/// the client's number there seems to say.
 fn session(ctx: &Ctx) -> Result<Session, Error> {
     let client = ctx.client_id();
-    match ctx.has_client(client) {
+    let is_inside = ctx.flags().is_inside_a_command() || state::with(|state| state.is_guarding);
+    match !is_inside && ctx.has_client(client) {
         true => Ok(Session(client)),
         false => Err(errors::NO_SESSION),
     }

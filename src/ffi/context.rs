@@ -155,6 +155,9 @@ impl Ctx {
 pub struct Flags(u32);
 
 impl Flags {
+    /// Not among the bindings: REDISMODULE_CTX_FLAGS_DENY_BLOCKING.
+    const DENY_BLOCKING: u32 = 1 << 21;
+
     /// Outside of any call, with what holds for the whole server.
     pub fn of_server() -> Flags {
         let flags = api!(RedisModule_GetContextFlags);
@@ -169,9 +172,14 @@ impl Flags {
     /// Whether the client of this call must not be blocked: in a transaction or a script, in a
     /// call from another module, from a primary, or while an AOF file is read.
     pub fn blocking_is_denied(self) -> bool {
-        const DENY_BLOCKING: u32 = 1 << 21;
-        self.has(DENY_BLOCKING | raw::REDISMODULE_CTX_FLAGS_MULTI | raw::REDISMODULE_CTX_FLAGS_LUA)
+        self.has(Flags::DENY_BLOCKING | raw::REDISMODULE_CTX_FLAGS_MULTI | raw::REDISMODULE_CTX_FLAGS_LUA)
             || self.is_replayed()
+    }
+
+    /// Whether the command is run by a script, or by a command of a module.
+    pub fn is_inside_a_command(self) -> bool {
+        let is_called = self.has(Flags::DENY_BLOCKING) && !self.has(raw::REDISMODULE_CTX_FLAGS_MULTI);
+        is_called || self.has(raw::REDISMODULE_CTX_FLAGS_LUA)
     }
 
     /// Whether the command comes from a primary or from an AOF file.

@@ -144,9 +144,7 @@ impl Naive {
             return false;
         };
         holds[index].holds -= 1;
-        let (fence, left) = (holds[index].fence, holds[index].holds);
-        self.in_flight.retain(|other| *other != fence);
-        if left == 0 {
+        if holds[index].holds == 0 {
             self.end(key, index, End::Release);
             self.settle(key);
         }
