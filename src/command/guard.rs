@@ -50,6 +50,8 @@ fn guard(ctx: &Ctx, key: &Str, token: &Str, command: &[Str]) -> Result<(), Error
     let token = parse::token(token)?;
     let name = command[0].bytes().to_ascii_lowercase();
     let (is_primary, is_nested) = state::with(|state| (state.is_primary, state.is_guarding));
+    // A script inside a script ends the server.
+    let is_nested = is_nested || ctx.flags().is_in_script() && is_of_scripts(&name);
     if is_nested || is_refused(ctx, &name) {
         return Err(errors::NOT_GUARDED);
     }

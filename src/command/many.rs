@@ -22,7 +22,7 @@ impl Command for AcquireMany {
     const SPEC: Spec = Spec {
         name: c"flock.macquire",
         arity: -6,
-        flags: c"write deny-oom",
+        flags: c"write deny-oom getkeys-api",
         is_internal: false,
         keys: Keys::Counted(Access::Insert),
         acl: "write flock",
@@ -73,7 +73,7 @@ impl Command for RefreshMany {
     const SPEC: Spec = Spec {
         name: c"flock.mrefresh",
         arity: -6,
-        flags: c"write",
+        flags: c"write getkeys-api",
         is_internal: false,
         keys: Keys::Counted(Access::Update),
         acl: "write flock",
@@ -112,7 +112,7 @@ impl Command for ReleaseMany {
     const SPEC: Spec = Spec {
         name: c"flock.mrelease",
         arity: -4,
-        flags: c"write",
+        flags: c"write getkeys-api",
         is_internal: false,
         keys: Keys::Counted(Access::Delete),
         acl: "write flock",

@@ -25,7 +25,6 @@ impl Reply {
     fn root(&self) -> Part<'_> {
         Part(self.0, PhantomData)
     }
-
 }
 
 impl Drop for Reply {
@@ -96,7 +95,8 @@ pub fn kill_client(ctx: &Ctx, id: u64) {
 /// checks a module's commands as it checks a client's: a key of another node's slot is refused,
 /// and so is a missing key of a slot that is on its way to another node.
 pub fn serves(ctx: &Ctx, key: &Str) -> bool {
-    Reply::of(ctx, c"EXISTS", &Params::new().string(key)).is_some_and(|reply| reply.root().integer().is_some())
+    Reply::of(ctx, c"EXISTS", &Params::new().string(key))
+        .is_some_and(|reply| reply.root().integer().is_some())
 }
 
 /// Where a slot of a cluster is, as this node knows it.

@@ -6,7 +6,7 @@ use std::mem::size_of;
 use redis_module::raw;
 
 use super::arg;
-use super::inner_keys;
+use super::key_positions;
 use super::string::Str;
 use super::{api, api_if_present, guard, Ctx};
 
@@ -45,9 +45,9 @@ pub enum Keys {
     None,
     /// The first argument.
     One(Access),
-    /// As many as the first argument says, behind it.
+    /// As many as the first argument says, behind it. The flags need `getkeys-api`.
     Counted(Access),
-    /// The first argument, and the keys of the command that begins at that argument. Its flags
+    /// The first argument, and the keys of the command that begins at that argument. The flags
     /// need `getkeys-api`.
     OneAndInner(Access, usize),
 }
@@ -132,11 +132,9 @@ unsafe extern "C" fn entry<C: Command>(
     let finished = guard(false, || {
         // SAFETY: the server's arguments are valid for this call.
         let args = unsafe { Str::slice(argv, argc) };
-        match C::SPEC.keys {
-            Keys::OneAndInner(access, at) if inner_keys::are_asked_for(&ctx) => {
-                inner_keys::tell(&ctx, access, args, at);
-            }
-            _ => C::run(&ctx, args),
+        match key_positions::are_asked_for(&ctx) {
+            true => key_positions::tell(&ctx, C::SPEC.keys, args),
+            false => C::run(&ctx, args),
         }
         true
     });

@@ -179,7 +179,12 @@ impl Flags {
     /// Whether the command is run by a script, or by a command of a module.
     pub fn is_inside_a_command(self) -> bool {
         let is_called = self.has(Flags::DENY_BLOCKING) && !self.has(raw::REDISMODULE_CTX_FLAGS_MULTI);
-        is_called || self.has(raw::REDISMODULE_CTX_FLAGS_LUA)
+        is_called || self.is_in_script()
+    }
+
+    /// Whether a script runs, of whichever kind.
+    pub fn is_in_script(self) -> bool {
+        self.has(raw::REDISMODULE_CTX_FLAGS_LUA)
     }
 
     /// Whether the command comes from a primary or from an AOF file.

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use super::{alarm, state};
 use crate::ffi::blocked::{self, Handle, HandleId, Waiting};
-use crate::ffi::context::wake_event_loop;
 use crate::ffi::call::{self, Owner};
+use crate::ffi::context::wake_event_loop;
 use crate::ffi::{Ctx, Str};
 use crate::lock::{Answer, Effect, Fence, Instant, LockName, Place, Request, Session};
 

@@ -31,8 +31,8 @@ type Caller = usize;
 const KEYS: Key = 4;
 const CONNECTIONS: usize = 3;
 const LIMITS: Limits = Limits {
-    per_lock: 4,
-    total: 6,
+    per_lock: 3,
+    total: 5,
 };
 
 type Answers = Vec<(Caller, Answer)>;

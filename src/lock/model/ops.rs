@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::{Key, CONNECTIONS, KEYS};
 use crate::lock::Mode;
 
-const TOKENS: u8 = 6;
+const TOKENS: u8 = 5;
 
 /// What an acquire asks for, beside the lock and the token.
 #[derive(Clone, Debug)]
@@ -151,7 +151,7 @@ fn cast(blocks: &[Option<u64>]) -> impl Strategy<Value = Cast> {
     ];
     let modes = prop::sample::subsequence(modes, 1..=5);
     let blocks = blocks.to_vec();
-    (1..=KEYS, modes, 1u32..10, 1u32..5, 1u32..5).prop_map(move |(keys, modes, renames, losses, deaths)| {
+    (1..=KEYS, modes, 1u32..6, 1u32..4, 1u32..5).prop_map(move |(keys, modes, renames, losses, deaths)| {
         Cast {
             keys,
             modes,
@@ -168,7 +168,7 @@ fn token() -> impl Strategy<Value = u8> {
 }
 
 fn lease_ms() -> impl Strategy<Value = u64> {
-    1u64..20
+    1u64..40
 }
 
 impl Cast {
@@ -188,8 +188,8 @@ impl Cast {
     fn ask(&self) -> impl Strategy<Value = Ask> {
         let mode = prop::sample::select(self.modes.clone());
         let above = prop_oneof![9 => Just(0u64), 1 => 0u64..200];
-        let delay_ms = prop_oneof![4 => Just(0u64), 1 => 1u64..15];
-        let connection = prop_oneof![3 => Just(None), 1 => (0..CONNECTIONS).prop_map(Some)];
+        let delay_ms = prop_oneof![2 => Just(0u64), 1 => 1u64..15];
+        let connection = prop_oneof![1 => Just(None), 1 => (0..CONNECTIONS).prop_map(Some)];
         let rest = (prop::bool::weighted(0.3), delay_ms, connection);
         (mode, lease_ms(), above, rest).prop_map(|(mode, lease_ms, above, rest)| Ask {
             mode,
@@ -276,7 +276,7 @@ fn ops(blocks: &[Option<u64>]) -> impl Strategy<Value = Vec<Op>> {
 
 /// Operations with waits of all kinds.
 pub fn any_ops() -> impl Strategy<Value = Vec<Op>> {
-    ops(&[None, None, Some(0), Some(1), Some(5), Some(12), Some(25)])
+    ops(&[None, None, Some(0), Some(0), Some(3), Some(15), Some(50)])
 }
 
 /// Operations whose callers wait as long as it takes.

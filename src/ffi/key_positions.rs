@@ -1,11 +1,13 @@
-//! The keys of a command that runs another one: its own, and those of the inner command.
+//! Which arguments of a command are keys, where the server asks the command itself: because it runs
+//! another command, whose keys are its own; or because most servers, when they route a command in a
+//! cluster, do not go by key specs with a count.
 
 use std::cell::Cell;
 use std::ffi::c_int;
 
 use redis_module::raw;
 
-use super::command::Access;
+use super::command::{Access, Keys};
 use super::string::Str;
 use super::{api, Ctx};
 
@@ -21,13 +23,35 @@ thread_local! {
     static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Tells the server the first key, and the keys of the command that begins at argument `inner_at`.
-///
-/// To ask for those may lead here again, if that command runs another one as well. The arguments of
-/// one request could nest deeper than the stack, so only the first level is looked into: whether
-/// nested commands may run at all is for the command itself to say.
-pub(super) fn tell(ctx: &Ctx, access: Access, args: &[Str], inner_at: usize) {
-    tell_key(ctx, 1, access.flags() as c_int);
+/// Tells the server the keys of a command that was called with these arguments.
+pub(super) fn tell(ctx: &Ctx, keys: Keys, args: &[Str]) {
+    match keys {
+        Keys::None => {}
+        Keys::One(access) => tell_key(ctx, 1, access.flags() as c_int),
+        Keys::Counted(access) => tell_counted(ctx, access, args),
+        Keys::OneAndInner(access, inner_at) => {
+            tell_key(ctx, 1, access.flags() as c_int);
+            tell_inner(ctx, args, inner_at);
+        }
+    }
+}
+
+/// A count that makes no sense stands for no keys: the command will say what is wrong.
+fn tell_counted(ctx: &Ctx, access: Access, args: &[Str]) {
+    const FIRST: usize = 2;
+    let count = args.get(1).and_then(|arg| std::str::from_utf8(arg.bytes()).ok());
+    let count: usize = count.and_then(|count| count.parse().ok()).unwrap_or(0);
+    if count <= args.len().saturating_sub(FIRST) {
+        for position in FIRST..FIRST + count {
+            tell_key(ctx, position as c_int, access.flags() as c_int);
+        }
+    }
+}
+
+/// To ask for the keys of an inner command may lead here again, if that one runs another as well. The
+/// arguments of one request could nest deeper than the stack, so only the first level is looked
+/// into: whether nested commands may run at all is for the command itself to say.
+fn tell_inner(ctx: &Ctx, args: &[Str], inner_at: usize) {
     if IS_INSIDE.replace(true) {
         return;
     }
