@@ -22,7 +22,7 @@ impl Command for Acquire {
         flags: c"write deny-oom",
         is_internal: false,
         keys: Keys::One(Access::Insert),
-        acl: "write flock",
+        acl: "write slow blocking flock",
         summary: c"Takes a lock and returns its fence, or nil while another token holds it.",
         complexity: c"O(H) with H holders of this lock, and O(log N) with N locks held or clients waiting.",
         since: c"0.1.0",

@@ -15,7 +15,7 @@ impl Command for Break {
         flags: c"write admin",
         is_internal: false,
         keys: Keys::One(Access::Delete),
-        acl: "write admin dangerous flock",
+        acl: "write slow admin dangerous flock",
         summary: c"Ends every hold of a lock, whoever has it; the queue moves on.",
         complexity: c"O(N) with N holders.",
         since: c"0.1.0",

@@ -18,7 +18,8 @@ pub const TIMEOUT_NEGATIVE: Error = c"ERR timeout is negative";
 pub const ABOVE_RANGE: Error = c"ERR ABOVE must be between 0 and 9007199254740990";
 pub const PERMITS_RANGE: Error = c"ERR PERMITS must be between 1 and 4294967295";
 pub const DELAY_RANGE: Error = c"ERR DELAY must be between 0 and 4611686018427387";
-pub const NO_SESSION: Error = c"ERR SESSION needs a connection of the caller's own; a script has none";
+pub const NO_SESSION: Error =
+    c"ERR SESSION needs a connection of the caller's own; a script or a guarded command has none";
 pub const MACQUIRE_EXPIRE_TIME: Error = c"ERR invalid expire time in 'flock.macquire' command";
 pub const MREFRESH_EXPIRE_TIME: Error = c"ERR invalid expire time in 'flock.mrefresh' command";
 pub const NUMKEYS_RANGE: Error = c"ERR numkeys should be greater than 0";

@@ -21,7 +21,7 @@ impl Command for Guard {
         flags: c"may-replicate getkeys-api",
         is_internal: false,
         keys: Keys::OneAndInner(Access::Read, INNER_AT),
-        acl: "flock",
+        acl: "slow flock",
         summary: c"Runs a command only if the token holds the lock at this moment.",
         complexity: c"O(H) with H holders of this lock, and that of the command.",
         since: c"0.1.0",

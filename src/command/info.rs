@@ -16,7 +16,7 @@ impl Command for Info {
         flags: c"readonly",
         is_internal: false,
         keys: Keys::One(Access::Read),
-        acl: "read flock",
+        acl: "read slow flock",
         summary: c"Describes a lock: its holders, and the clients that wait for it.",
         complexity: c"O(N) with N holders and the first 100 waiters.",
         since: c"0.1.0",
@@ -38,24 +38,27 @@ fn info(ctx: &Ctx, key: &Str) -> Result<(), Error> {
     let now = clock::monotonic();
     transition::look(ctx, key, |lock, place| match lock {
         Some(lock) => describe(ctx, lock, place, now),
-        None => ctx.reply_null(),
+        None => describe(ctx, &Lock::vacant(), place, now),
     })?;
     Ok(())
 }
 
+/// Null for a lock that is free, unless somebody waits: it may be promised to a waiter for many locks.
 fn describe(ctx: &Ctx, lock: &Lock, place: Place, now: Instant) {
     let closure = lock.live_closure(now);
     let of_holders = lock.live_holders(now).map(|holder| holder.fence).max();
-    let Some(newest) = of_holders.or(closure.as_ref().map(|closure| closure.fence)) else {
+    let newest = of_holders.or(closure.as_ref().map(|closure| closure.fence));
+    let waiters = state::with(|state| state.engine.queues().len(place));
+    if newest.is_none() && waiters == 0 {
         return ctx.reply_null();
-    };
+    }
     ctx.reply_map(7);
     name(ctx, "mode");
     ctx.reply_bytes(lock.mode().name().as_bytes());
     name(ctx, "permits");
     ctx.reply_integer(lock.mode().permits().into());
     name(ctx, "fence");
-    ctx.reply_integer(newest.get());
+    ctx.reply_integer(newest.map_or(0, |fence| fence.get()));
     name(ctx, "delay_ms");
     ctx.reply_integer(closure.map_or(0, |closure| closure.left(now).ms()));
     name(ctx, "holders");

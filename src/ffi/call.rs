@@ -22,6 +22,19 @@ impl Reply {
         (!reply.is_null()).then(|| Reply(reply))
     }
 
+    /// The reply as it goes over the wire.
+    fn protocol(&self) -> &[u8] {
+        let protocol = api!(RedisModule_CallReplyProto);
+        let mut length = 0;
+        // SAFETY: the reply is alive.
+        let start = unsafe { protocol(self.0, &mut length) };
+        if start.is_null() {
+            return b"";
+        }
+        // SAFETY: the API says there are `length` bytes, which live as long as the reply.
+        unsafe { std::slice::from_raw_parts(start.cast(), length) }
+    }
+
     fn root(&self) -> Part<'_> {
         Part(self.0, PhantomData)
     }
@@ -162,7 +175,36 @@ pub fn run_for_client(ctx: &Ctx, command: &[Str], as_script: bool) -> bool {
     let Some(reply) = Reply::of(ctx, &name, &params.strings(args)) else {
         return false;
     };
+    if let Some(error) = amended_error(ctx, &reply) {
+        ctx.reply_error(&error);
+        return true;
+    }
     let reply_with = api!(RedisModule_ReplyWithCallReply);
     // SAFETY: the context and the reply are valid.
     unsafe { reply_with(ctx.as_ptr(), reply.0) == raw::REDISMODULE_OK as c_int }
+}
+
+/// The error that stands for a reply, where the server has spoilt it.
+fn amended_error(ctx: &Ctx, reply: &Reply) -> Option<CString> {
+    let kind = api!(RedisModule_CallReplyType);
+    // SAFETY: the reply is alive.
+    let kind: c_int = unsafe { kind(reply.0) };
+    if kind == raw::REDISMODULE_REPLY_ERROR as c_int {
+        // Redis 7.0 has words of its own for what any client is told as NOPERM.
+        let text = reply.root().text()?;
+        let refusal = text.strip_prefix("ERR acl verification failed")?;
+        return CString::new(format!("NOPERM acl verification failed{refusal}")).ok();
+    }
+    if kind != raw::REDISMODULE_REPLY_UNKNOWN as c_int {
+        return None;
+    }
+    // Valkey since 8.1 keeps the error of a GETSET or GETDEL back, if a module follows events of
+    // keys. It then comes before the reply to the next call.
+    let next = Reply::of(ctx, c"PING", &Params::new())?;
+    let held_back = next
+        .protocol()
+        .split(|byte| *byte == b'\r')
+        .next()?
+        .strip_prefix(b"-")?;
+    CString::new(held_back).ok()
 }

@@ -132,7 +132,8 @@ unsafe extern "C" fn entry<C: Command>(
     let finished = guard(false, || {
         // SAFETY: the server's arguments are valid for this call.
         let args = unsafe { Str::slice(argv, argc) };
-        match key_positions::are_asked_for(&ctx) {
+        let tells_keys = matches!(C::SPEC.keys, Keys::Counted(_) | Keys::OneAndInner(..));
+        match tells_keys && key_positions::are_asked_for(&ctx) {
             true => key_positions::tell(&ctx, C::SPEC.keys, args),
             false => C::run(&ctx, args),
         }

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void, CStr};
 
 use redis_module::raw;
 
-use super::string::Str;
+use super::string::{OwnedStr, Str};
 use super::{api, guard, Ctx};
 
 /// What a module does when things happen in the server.
@@ -28,6 +28,8 @@ pub trait Events: 'static {
     fn config_changed();
     /// A slot moves to another node of the cluster, or comes from there: a step of it is done.
     fn slots_moved();
+    /// The keys of slots that were moved away are gone, without a word of each.
+    fn keys_trimmed(is_gone: &dyn Fn(&[u8]) -> bool);
     /// A key has a new name, or a new database.
     fn moved(db: i32, name: &[u8]);
 }
@@ -48,14 +50,14 @@ pub fn subscribe<E: Events>(ctx: &Ctx) -> bool {
         .all(|(id, callback)| subscribe_to(ctx, id, callback))
 }
 
-/// Follows the migration of slots. Only on a Redis since 8.4: elsewhere the event is unknown, or
-/// another one. False if the server refuses.
+/// Follows the migration of slots. Only on a Redis since 8.4: elsewhere the events are unknown, or
+/// others. False if the server refuses.
 pub fn subscribe_to_slot_migrations<E: Events>(ctx: &Ctx) -> bool {
-    subscribe_to(
-        ctx,
+    let (migration, trim) = (
         raw::REDISMODULE_EVENT_CLUSTER_SLOT_MIGRATION,
-        Some(slots::<E>),
-    )
+        raw::REDISMODULE_EVENT_CLUSTER_SLOT_MIGRATION_TRIM,
+    );
+    subscribe_to(ctx, migration, Some(slots::<E>)) && subscribe_to(ctx, trim, Some(trim_slots::<E>))
 }
 
 fn subscribe_to(ctx: &Ctx, id: u64, callback: raw::RedisModuleEventCallback) -> bool {
@@ -175,6 +177,44 @@ unsafe extern "C" fn slots<E: Events>(
     _data: *mut c_void,
 ) {
     guard((), E::slots_moved);
+}
+
+unsafe extern "C" fn trim_slots<E: Events>(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    moment: u64,
+    data: *mut c_void,
+) {
+    guard((), || {
+        if moment == raw::REDISMODULE_SUBEVENT_CLUSTER_SLOT_MIGRATION_TRIM_STARTED {
+            return;
+        }
+        // SAFETY: this is the data of a trim event.
+        let info = unsafe {
+            data.cast::<raw::RedisModuleClusterSlotMigrationTrimInfo>()
+                .as_ref()
+        };
+        let Some(slots) = info.map(|info| info.slots).filter(|slots| !slots.is_null()) else {
+            return;
+        };
+        // SAFETY: the list lives for the time of this call.
+        let slots = unsafe { &*slots };
+        // SAFETY: it says how many ranges it has.
+        let ranges = unsafe { slots.ranges.as_slice(slots.num_ranges as usize) };
+        E::keys_trimmed(&|key| {
+            let slot = slot_of(key);
+            let holds = |range: &raw::RedisModuleSlotRange| (range.start..=range.end).contains(&slot);
+            ranges.iter().any(holds)
+        });
+    });
+}
+
+/// The slot of a key. Servers that trim slots have the function.
+fn slot_of(key: &[u8]) -> u16 {
+    let key_slot = api!(RedisModule_ClusterKeySlot);
+    let key = OwnedStr::new(key);
+    // SAFETY: the string is valid.
+    unsafe { key_slot(key.as_ptr()) as u16 }
 }
 
 unsafe extern "C" fn keyspace<E: Events>(

@@ -24,7 +24,7 @@ pub struct Engine<C> {
     pub fences: Register,
     pub(super) queues: Queues<C>,
     /// Every hold, and every closure.
-    pub(super) leases: Deadlines<LockName>,
+    pub(super) leases: Deadlines<Due>,
     pub(super) waits: Deadlines<WaiterId>,
     pub(super) sessions: Sessions,
     /// Grants from the queue that are not known to have reached their callers yet.
@@ -193,7 +193,7 @@ impl<C> Engine<C> {
 
     /// A lock one of whose leases, or whose delay, is over: to be settled.
     pub fn pop_due_lease(&mut self, now: Instant) -> Option<LockName> {
-        self.leases.pop_due(now)
+        self.leases.pop_due(now).map(Due::into_name)
     }
 
     /// A holder asks again: its lease, and the delay behind it, are the longest asked for.
@@ -276,6 +276,50 @@ impl<C> Engine<C> {
         let waited_us = now.mono.micros_after(waiter.since);
         let answer = Answer::Granted { fence, waited_us };
         self.effects.push(Effect::Answered(waiter.caller, answer));
+    }
+}
+
+/// What ends at a deadline: a hold of a lock, or its delay.
+#[derive(Debug)]
+pub(super) struct Due {
+    pub db: i32,
+    is_delay: bool,
+    key: Box<[u8]>,
+}
+
+impl Due {
+    pub fn hold(place: Place) -> Due {
+        Due {
+            db: place.db,
+            is_delay: false,
+            key: place.key.into(),
+        }
+    }
+
+    pub fn delay(place: Place) -> Due {
+        Due {
+            is_delay: true,
+            ..Due::hold(place)
+        }
+    }
+
+    pub fn place(&self) -> Place<'_> {
+        Place {
+            db: self.db,
+            key: &self.key,
+        }
+    }
+
+    /// Whether it is an entry of a lock that is held.
+    pub fn is_hold(&self) -> bool {
+        !self.is_delay
+    }
+
+    fn into_name(self) -> LockName {
+        LockName {
+            db: self.db,
+            key: self.key,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! closed and opened. Each keeps the indexes and the effects in step with the lock.
 
 use super::effect::{Effect, End};
-use super::engine::Engine;
+use super::engine::{Due, Engine};
 use super::fence::Fence;
 use super::holder::{Holder, Mode};
 use super::state::{Closure, Lock};
@@ -16,7 +16,7 @@ impl<C> Engine<C> {
     }
 
     pub(super) fn add(&mut self, place: Place, lock: &mut Lock, mode: Mode, mut holder: Holder) {
-        holder.ticket = self.leases.insert(holder.deadline, place.into());
+        holder.ticket = self.leases.insert(holder.deadline, Due::hold(place));
         self.sessions.enter(&holder, place);
         if !lock.is_held() {
             self.held.one_more(place.db);
@@ -93,7 +93,7 @@ impl<C> Engine<C> {
             self.leases.remove(old.until, old.ticket);
         }
         lock.closure = closure.map(|mut closure| {
-            closure.ticket = self.leases.insert(closure.until, place.into());
+            closure.ticket = self.leases.insert(closure.until, Due::delay(place));
             Box::new(closure)
         });
     }

@@ -1,7 +1,9 @@
 //! What happens to locks from outside: effects from a primary or an AOF file, and keys that the
 //! server loads, moves, removes or swaps. Nothing here decides; it only follows.
 
-use super::engine::Engine;
+use std::collections::HashSet;
+
+use super::engine::{Due, Engine};
 use super::fence::Fence;
 use super::holder::{Holder, Mode};
 use super::state::{Closure, Lock};
@@ -83,12 +85,12 @@ impl<C> Engine<C> {
         self.forget(place, lock);
         for holder in &mut lock.holders {
             self.fences.observe(holder.fence);
-            holder.ticket = self.leases.insert(holder.deadline, place.into());
+            holder.ticket = self.leases.insert(holder.deadline, Due::hold(place));
             self.sessions.enter(holder, place);
         }
         if let Some(closure) = &mut lock.closure {
             self.fences.observe(closure.fence);
-            closure.ticket = self.leases.insert(closure.until, place.into());
+            closure.ticket = self.leases.insert(closure.until, Due::delay(place));
         }
         if lock.is_held() {
             self.held.one_more(place.db);
@@ -116,24 +118,38 @@ impl<C> Engine<C> {
 
     /// All keys of one database, or of all, have gone. The waiters stay: they are to be settled.
     pub fn flush(&mut self, db: Option<i32>) {
-        let stays = |name: &LockName| db.is_some_and(|db| name.db != db);
-        self.leases.retain(stays);
-        self.sessions.retain(stays);
+        let stays = |of: i32| db.is_some_and(|db| of != db);
+        self.leases.retain(|due| stays(due.db));
+        self.sessions.retain(|name| stays(name.db));
         self.held.clear(db);
+    }
+
+    /// Some keys have gone, and nothing was said of each.
+    pub fn forget_gone(&mut self, is_gone: impl Fn(&[u8]) -> bool) {
+        let mut gone = HashSet::new();
+        self.leases.retain(|due| {
+            let stays = !is_gone(due.place().key);
+            if !stays && due.is_hold() {
+                gone.insert(LockName::from(due.place()));
+            }
+            stays
+        });
+        self.sessions.retain(|name| !is_gone(&name.key));
+        gone.iter().for_each(|name| self.held.one_less(name.db));
     }
 
     /// The keys of two databases have changed places. Waiters stay with the number of the
     /// database they named, as clients do.
     pub fn swap_databases(&mut self, first: i32, second: i32) {
-        let swap = |name: &mut LockName| {
-            if name.db == first {
-                name.db = second;
-            } else if name.db == second {
-                name.db = first;
+        let swap = |db: &mut i32| {
+            if *db == first {
+                *db = second;
+            } else if *db == second {
+                *db = first;
             }
         };
-        self.leases.items_mut().for_each(swap);
-        self.sessions.rename(swap);
+        self.leases.items_mut().for_each(|due| swap(&mut due.db));
+        self.sessions.rename(|name| swap(&mut name.db));
         self.held.swap(first, second);
     }
 }
@@ -216,6 +232,21 @@ mod tests {
         engine.pop_due_lease(Instant(100)).unwrap();
         engine.forget(PLACE, &mut lock);
         assert_eq!(engine.held(), 0);
+    }
+
+    #[test]
+    fn keys_that_are_gone_take_their_leases_delays_and_counts_along() {
+        let mut engine = engine();
+        let mut locks = [(); 3].map(|()| Lock::vacant());
+        let [held, shared, closed] = &mut locks;
+        let place = |key| Place { db: 0, key };
+        engine.apply_grant(place(b"held"), held, Mode::Exclusive, holder("a", 1, 100));
+        engine.apply_grant(place(b"gone 1"), shared, Mode::Shared, holder("a", 2, 100));
+        engine.apply_grant(place(b"gone 1"), shared, Mode::Shared, holder("b", 3, 100));
+        let until = Some(Instant(50));
+        engine.apply_closure(place(b"gone 2"), closed, Fence::new(4).unwrap(), until);
+        engine.forget_gone(|key| key.starts_with(b"gone"));
+        assert_eq!((engine.held(), engine.leases.len()), (1, 1));
     }
 
     #[test]

@@ -83,6 +83,10 @@ impl Events for ServerEvents {
         });
     }
 
+    fn keys_trimmed(is_gone: &dyn Fn(&[u8]) -> bool) {
+        state::with(|state| state.engine.forget_gone(is_gone));
+    }
+
     fn moved(db: i32, name: &[u8]) {
         state::with(|state| state.todo.adopt.push(Place { db, key: name }.into()));
     }

@@ -145,7 +145,7 @@ impl Waiting for Acquire {
             }
             Answer::TimedOut | Answer::Released => ctx.reply_null(),
             Answer::Superseded => ctx.reply_error(
-                c"SUPERSEDED a newer FLOCK.ACQUIRE with the same token took over this place in the queue",
+                c"SUPERSEDED a newer request with the same token took over this place in the queue",
             ),
             Answer::WrongType => {
                 ctx.reply_error(c"WRONGTYPE Operation against a key holding the wrong kind of value");

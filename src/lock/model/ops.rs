@@ -270,8 +270,45 @@ impl Cast {
     }
 }
 
+/// An operation, or the acquire of so many operations ago once more: what a caller does that has
+/// lost the reply.
+#[derive(Clone, Debug)]
+enum Step {
+    New(Op),
+    Again { back: usize },
+}
+
+impl Op {
+    /// The same request once more, which may name its locks in another order.
+    fn again(&self) -> Option<Op> {
+        let mut op = self.clone();
+        match &mut op {
+            Op::Acquire { .. } => {}
+            Op::AcquireMany { keys, .. } => keys.reverse(),
+            _ => return None,
+        }
+        Some(op)
+    }
+}
+
 fn ops(blocks: &[Option<u64>]) -> impl Strategy<Value = Vec<Op>> {
-    cast(blocks).prop_flat_map(|cast| prop::collection::vec(cast.op(), 1..60))
+    cast(blocks).prop_flat_map(|cast| {
+        let step = prop_oneof![
+            7 => cast.op().prop_map(Step::New),
+            1 => (1usize..6).prop_map(|back| Step::Again { back }),
+        ];
+        prop::collection::vec(step, 1..60).prop_map(|steps| {
+            let mut ops: Vec<Op> = Vec::new();
+            for step in steps {
+                let op = match step {
+                    Step::New(op) => Some(op),
+                    Step::Again { back } => ops.iter().rev().nth(back - 1).and_then(Op::again),
+                };
+                ops.extend(op);
+            }
+            ops
+        })
+    })
 }
 
 /// Operations with waits of all kinds.
