@@ -113,31 +113,45 @@ pub fn serves(ctx: &Ctx, key: &Str) -> bool {
 }
 
 /// Where a slot of a cluster is, as this node knows it.
+#[derive(Debug, PartialEq)]
 pub enum Owner {
     ThisNode,
-    OtherNode { slot: i64, host: String, port: i64 },
+    /// `address` is host and port.
+    OtherNode {
+        slot: u16,
+        address: String,
+    },
 }
 
 /// The owner of a key's slot; `None` if it has none.
 pub fn owner_of(ctx: &Ctx, key: &Str) -> Option<Owner> {
     let cluster = |params: Params| Reply::of(ctx, c"CLUSTER", &params);
     let slot = cluster(Params::new().word(c"KEYSLOT").string(key))?;
-    let slot = slot.root().integer()?;
-    let this_node = cluster(Params::new().word(c"MYID"))?.root().text()?;
-    let ranges = cluster(Params::new().word(c"SLOTS"))?;
-    // Each range: its first slot, its last, and its nodes, of which the first is the primary.
-    let is_it = |range: &Part| {
-        let bound = |index| range.element(index).and_then(Part::integer);
-        bound(0).is_some_and(|first| first <= slot) && bound(1).is_some_and(|last| slot <= last)
+    let slot = u16::try_from(slot.root().integer()?).ok()?;
+    // CLUSTER SLOTS would be easier to read, but ends Valkey 8.1 where no client's command runs.
+    let nodes = cluster(Params::new().word(c"NODES"))?.root().text()?;
+    owner_among(&nodes, slot)
+}
+
+/// Finds the owner in the text of CLUSTER NODES. A line has the node's id, its address
+/// (`ip:port@busport,hostname`), its flags, five more fields, and then its slots: `7`, `0-99`, or
+/// `[…]` for one that is on its way.
+fn owner_among(nodes: &str, slot: u16) -> Option<Owner> {
+    let has_slot = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        match (first.parse::<u16>(), last.parse::<u16>()) {
+            (Ok(first), Ok(last)) => (first..=last).contains(&slot),
+            _ => false,
+        }
     };
-    let primary = ranges.root().elements().find(is_it)?.element(2)?;
-    if primary.element(2)?.text()? == this_node {
+    let line = nodes.lines().find(|line| line.split(' ').skip(8).any(has_slot))?;
+    let mut fields = line.split(' ').skip(1);
+    let (address, flags) = (fields.next()?, fields.next()?);
+    if flags.split(',').any(|flag| flag == "myself") {
         return Some(Owner::ThisNode);
     }
-    // A client takes an empty host for the one it has asked.
-    let host = primary.element(0).and_then(Part::text).unwrap_or_default();
-    let port = primary.element(1)?.integer()?;
-    Some(Owner::OtherNode { slot, host, port })
+    let address = address.split('@').next()?.to_owned();
+    Some(Owner::OtherNode { slot, address })
 }
 
 /// The flags of a command, as COMMAND INFO has them; `None` if the server does not know it.
@@ -207,4 +221,28 @@ fn amended_error(ctx: &Ctx, reply: &Reply) -> Option<CString> {
         .next()?
         .strip_prefix(b"-")?;
     CString::new(held_back).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owner_of_a_slot_is_found_among_the_nodes() {
+        let nodes = "\
+            aa 127.0.0.1:7001@17001,host myself,master - 0 0 1 connected 0-99 105 [7->-bb]\n\
+            bb 127.0.0.1:7002@17002 master - 0 0 2 connected 100-104 200-300\n\
+            cc 127.0.0.1:7003@17003 slave bb 0 0 2 connected\n";
+        let other = |slot| {
+            Some(Owner::OtherNode {
+                slot,
+                address: "127.0.0.1:7002".to_owned(),
+            })
+        };
+        assert_eq!(owner_among(nodes, 7), Some(Owner::ThisNode));
+        assert_eq!(owner_among(nodes, 105), Some(Owner::ThisNode));
+        assert_eq!(owner_among(nodes, 100), other(100));
+        assert_eq!(owner_among(nodes, 300), other(300));
+        assert_eq!(owner_among(nodes, 400), None);
+    }
 }

@@ -10,6 +10,7 @@
 //! - [`sweep`]: what is due, done before the event loop sleeps; woken by the [`alarm`]
 //! - [`events`]: keys that go or move, roles, forks
 //! - [`settings`], [`metrics`], [`warnings`]: CONFIG, INFO and the log
+//! - [`quorum`]: too few replicas to write
 //! - [`load`]: all of it registered; [`quirks`]: what some servers do wrong
 //! - [`state`]: all that the module keeps beside the keys
 
@@ -22,6 +23,7 @@ pub mod many;
 pub mod metrics;
 pub mod propagation;
 pub mod quirks;
+pub mod quorum;
 pub mod settings;
 pub mod state;
 pub mod sweep;

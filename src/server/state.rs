@@ -42,6 +42,8 @@ pub struct State {
     /// Locks whose leases are over, but which this node of a cluster does not serve, or not yet:
     /// when to look again.
     pub parked: Deadlines<LockName>,
+    /// How many replicas must follow before this server takes writes; 0 for no such rule.
+    pub min_replicas: u64,
     /// Whether a guarded command runs at this moment.
     pub is_guarding: bool,
     /// Whether FLOCK.GUARD refuses a command, by its name in lower case.
@@ -99,6 +101,7 @@ impl State {
             quirks: Quirks::default(),
             warned: Warned::default(),
             parked: Deadlines::default(),
+            min_replicas: 0,
             is_guarding: false,
             guard_verdicts: HashMap::new(),
             next_sweep: None,

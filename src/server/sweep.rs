@@ -3,7 +3,7 @@
 
 use super::state::{self, Todo};
 use super::transition::{self, Effects, Origin, Refusal};
-use super::{alarm, clock, followers, propagation, waiters, warnings};
+use super::{alarm, clock, followers, propagation, quorum, waiters, warnings};
 use crate::ffi::call;
 use crate::ffi::context::{wake_event_loop, writes_are_paused};
 use crate::ffi::info::ServerInfo;
@@ -17,6 +17,8 @@ use crate::lock::{Answer, Engine, Instant, Lock, LockName, Now, Place};
 const PER_PASS: usize = 200;
 /// How often to look again while writes are paused, in microseconds.
 const PAUSE_POLL_US: u64 = 2_000;
+/// How often to look again while too few replicas follow, in microseconds.
+const QUORUM_POLL_US: u64 = 100_000;
 /// How often to look again whether this node serves a lock whose lease is over, in microseconds.
 const PARKED_US: u64 = 500_000;
 
@@ -44,11 +46,15 @@ pub fn run(ctx: &Ctx) {
         }
         state.is_primary
     });
+    if state::with(|state| std::mem::take(&mut state.todo.check_settings)) {
+        warnings::check(ctx);
+        quorum::check(ctx);
+    }
     if writes_are_paused() {
-        let poll = Instant(now.0 + PAUSE_POLL_US);
-        let next_wait = state::with(|state| state.engine.next_wait_end());
-        alarm::set(next_wait.map_or(poll, |wait| wait.min(poll)));
-        return;
+        return look_again(now, PAUSE_POLL_US);
+    }
+    if quorum::is_missing(ctx) {
+        return look_again(now, QUORUM_POLL_US);
     }
     do_todo(ctx);
     if is_primary {
@@ -59,6 +65,13 @@ pub fn run(ctx: &Ctx) {
     if is_due {
         wake_event_loop();
     }
+}
+
+/// Nothing may be decided now. Waits still end in time.
+fn look_again(now: Instant, poll_us: u64) {
+    let poll = Instant(now.0 + poll_us);
+    let next_wait = state::with(|state| state.engine.next_wait_end());
+    alarm::set(next_wait.map_or(poll, |wait| wait.min(poll)));
 }
 
 /// Whether a child writes an AOF file that has no place for the fence register: one without an RDB
@@ -95,7 +108,7 @@ fn do_todo(ctx: &Ctx) {
         take_back,
         lost_sessions,
         register_to_aof,
-        check_settings,
+        check_settings: _,
         check_followers,
         unanswered,
     } = todo;
@@ -127,9 +140,6 @@ fn do_todo(ctx: &Ctx) {
     }
     if check_followers {
         followers::check(ctx);
-    }
-    if check_settings {
-        warnings::check(ctx);
     }
 }
 

@@ -93,7 +93,7 @@ pub fn redirect_all(ctx: &Ctx, key: &Str, effects: Vec<Effect<Caller>>) {
         return;
     }
     let error = match call::owner_of(ctx, key) {
-        Some(Owner::OtherNode { slot, host, port }) => format!("MOVED {slot} {host}:{port}"),
+        Some(Owner::OtherNode { slot, address }) => format!("MOVED {slot} {address}"),
         // Its slot is on its way: the server itself knows whom to ask for what has left already.
         Some(Owner::ThisNode) => "TRYAGAIN the lock is moving to another node with its slot".to_owned(),
         None => "UNBLOCKED no node serves the slot of this lock".to_owned(),

@@ -101,6 +101,10 @@ pub enum Op {
         is_noticed: bool,
     },
     Flush,
+    /// Some keys go at once, and the server does not say which.
+    FlushSome {
+        keys: Vec<Key>,
+    },
     /// Time passes, and what is due is swept.
     Pass {
         ms: u64,
@@ -250,6 +254,7 @@ impl Cast {
             key().prop_map(|key| Op::Delete { key }),
             key().prop_map(|key| Op::Overwrite { key }),
             Just(Op::Flush),
+            self.keys().prop_map(|keys| Op::FlushSome { keys }),
         ];
         let death = prop_oneof![
             (1usize..10, any::<bool>()).prop_map(|(back, then_sleeps)| Op::Leave { back, then_sleeps }),

@@ -26,13 +26,8 @@ impl Naive {
                 }
             }
             Op::Rename { from, to, is_noticed } => self.rename(from, to, is_noticed),
-            Op::Flush => {
-                self.locks = Default::default();
-                for key in 0..KEYS {
-                    self.settle(key);
-                    self.consider_hopeful();
-                }
-            }
+            Op::Flush => self.flush(&(0..KEYS).collect::<Vec<_>>()),
+            Op::FlushSome { ref keys } => self.flush(keys),
             Op::Pass { ms } => {
                 self.now = after_ms(self.now, ms);
                 self.sweep();
@@ -42,6 +37,14 @@ impl Naive {
             _ => unreachable!("{op:?} is asked for"),
         }
         Told::Nothing
+    }
+
+    fn flush(&mut self, keys: &[Key]) {
+        keys.iter().for_each(|key| *self.lock(*key) = Default::default());
+        for key in keys {
+            self.settle(*key);
+            self.consider_hopeful();
+        }
     }
 
     /// A lock that came to this place by itself is known from when it is touched first.
@@ -118,6 +121,7 @@ impl Naive {
         while let Some(index) = self.waits.iter().position(|wait| wait.session == session) {
             self.remove_waiter(index);
         }
+        // A hold that has moved in silence is found only by its token; its lease ends it.
         let mut lost = Vec::new();
         for key in 0..KEYS {
             let of_lock = self.lock(key).holds.iter();

@@ -35,6 +35,14 @@ impl Real {
                     self.settle(key);
                 }
             }
+            Op::FlushSome { ref keys } => {
+                self.engine.forget_gone(|name| keys.contains(&name[0]));
+                for key in keys {
+                    self.locks.remove(key);
+                    self.replica.remove(*key);
+                }
+                keys.iter().for_each(|key| self.settle(*key));
+            }
             Op::Pass { ms } => {
                 self.now = after_ms(self.now, ms);
                 self.sweep();
