@@ -85,7 +85,8 @@ impl<C> Engine<C> {
                 break;
             }
             if head.names().len() > 1 {
-                if self.queues.heads_all(id) {
+                // Once is enough, however many of its locks come free in one go.
+                if self.candidates.back() != Some(&id) {
                     self.candidates.push_back(id);
                 }
                 break;

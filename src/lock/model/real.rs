@@ -151,6 +151,16 @@ impl Real {
         self.answers.push((caller, answer));
     }
 
+    /// Carries out what follows where no lock has changed.
+    fn answer_waiters(&mut self) {
+        for effect in self.engine.take_effects() {
+            match effect {
+                Effect::Answered(caller, answer) => self.answer(caller, answer),
+                other => panic!("no lock has changed: {other:?}"),
+            }
+        }
+    }
+
     fn consider_candidates(&mut self) {
         while let Some((id, names)) = self.engine.next_candidate() {
             let keys: Vec<Key> = names.iter().map(|name| name.key[0]).collect();
@@ -210,12 +220,7 @@ impl Real {
         let until = (block_ms > 0).then(|| Instant(after_ms(self.now, block_ms)));
         let now = Instant(self.now);
         let id = self.engine.wait(&places, request, caller, until, now).unwrap();
-        for effect in self.engine.take_effects() {
-            match effect {
-                Effect::Answered(older, answer) => self.answer(older, answer),
-                other => panic!("a caller that joins a queue changes no lock: {other:?}"),
-            }
-        }
+        self.answer_waiters();
         self.waiting.insert(caller, id);
         let names = self.engine.queues().get(id).unwrap().names();
         self.asked

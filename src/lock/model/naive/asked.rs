@@ -24,7 +24,9 @@ impl Naive {
         // A retry after a lost reply: what it waited for may have become free.
         let is_own = |other: &Wait| other.token == wait.token && same_locks(other, &wait);
         let own = self.waits.iter().position(is_own);
-        own.map(|index| self.consider(index, &wait.keys));
+        if let Some(index) = own {
+            self.consider(index, &wait.keys);
+        }
         if let Some(told) = self.acquire_again(&wait) {
             return told;
         }
@@ -77,6 +79,7 @@ impl Naive {
         let Mode::Permits(_) = wait.ask.mode else {
             return None;
         };
+        // All who hold the lock by permits or wait for them have named the same number.
         let is_other = |mode: Mode| matches!(mode, Mode::Permits(_)) && mode != wait.ask.mode;
         let key = wait.keys[0];
         let waits = self.waits.iter().filter(|other| other.keys.contains(&key));

@@ -3,7 +3,7 @@
 use super::Real;
 use crate::lock::model::ops::Op;
 use crate::lock::model::{after_ms, Caller, Key, Told, KEYS};
-use crate::lock::{Answer, Effect, Instant, Lock, Place, Session, WaiterId};
+use crate::lock::{Answer, Instant, Lock, Place, Session, WaiterId};
 
 impl Real {
     pub fn befall(&mut self, caller: Caller, op: &Op) -> Told {
@@ -23,8 +23,7 @@ impl Real {
                 self.remove_key(key);
                 let place = Place { db: 0, key: &[key] };
                 self.engine.dismiss_all(Some(place), Answer::WrongType);
-                let effects = self.engine.take_effects();
-                self.carry_out(key, &Lock::vacant(), effects);
+                self.answer_waiters();
             }
             Op::Rename { from, to, is_noticed } => self.rename(from, to, is_noticed),
             Op::Flush => {
@@ -95,12 +94,7 @@ impl Real {
     /// Ends what is due, as the server does before its loop sleeps.
     fn sweep(&mut self) {
         while self.engine.end_wait(Instant(self.now)) {
-            for effect in self.engine.take_effects() {
-                match effect {
-                    Effect::Answered(caller, answer) => self.answer(caller, answer),
-                    other => panic!("the end of a wait changes no lock: {other:?}"),
-                }
-            }
+            self.answer_waiters();
         }
         self.settle_unsettled();
         while let Some(name) = self.engine.pop_due_lease(Instant(self.now)) {
