@@ -46,17 +46,14 @@ pub fn run(ctx: &Ctx) {
         }
         state.is_primary
     });
-    if state::with(|state| std::mem::take(&mut state.todo.check_settings)) {
-        warnings::check(ctx);
-        quorum::check(ctx);
-    }
     if writes_are_paused() {
         return look_again(now, PAUSE_POLL_US);
     }
+    do_chores(ctx);
     if quorum::is_missing(ctx) {
         return look_again(now, QUORUM_POLL_US);
     }
-    do_todo(ctx);
+    decide_noted(ctx);
     if is_primary {
         end_leases(ctx, now);
     }
@@ -94,29 +91,50 @@ fn end_waits(now: Instant) {
     }
 }
 
-fn do_todo(ctx: &Ctx) {
+/// What was noted and decides nothing about a lock.
+fn do_chores(ctx: &Ctx) {
     let todo = state::with(|state| {
-        let mut todo = std::mem::take(&mut state.todo);
-        state.todo.adopt = leave_for_later(&mut todo.adopt);
-        state.todo.settle = leave_for_later(&mut todo.settle);
-        todo
+        let todo = &mut state.todo;
+        let mut adopt = std::mem::take(&mut todo.adopt);
+        todo.adopt = leave_for_later(&mut adopt);
+        Todo {
+            adopt,
+            register_to_aof: std::mem::take(&mut todo.register_to_aof),
+            check_settings: std::mem::take(&mut todo.check_settings),
+            check_followers: std::mem::take(&mut todo.check_followers),
+            unanswered: std::mem::take(&mut todo.unanswered),
+            ..Todo::default()
+        }
     });
-    let Todo {
-        look_at_child: _,
-        adopt,
-        settle,
-        take_back,
-        lost_sessions,
-        register_to_aof,
-        check_settings: _,
-        check_followers,
-        unanswered,
-    } = todo;
-    if register_to_aof {
+    if todo.register_to_aof {
         let last = state::with(|state| state.engine.fences.last());
         ctx.replicate(propagation::FENCE, &Params::new().aof_only().integer(last));
     }
-    adopt.iter().for_each(|name| adopt_lock(ctx, name));
+    todo.adopt.iter().for_each(|name| adopt_lock(ctx, name));
+    for client in todo.unanswered {
+        if ctx.has_client(client) {
+            call::kill_client(ctx, client);
+        }
+    }
+    if todo.check_followers {
+        followers::check(ctx);
+    }
+    if todo.check_settings {
+        warnings::check(ctx);
+        quorum::check(ctx);
+    }
+}
+
+/// What was noted and changes locks: grants that did not arrive, connections that closed, queues
+/// that have a new head or a lock that came free.
+fn decide_noted(ctx: &Ctx) {
+    let (take_back, lost_sessions, settle) = state::with(|state| {
+        let todo = &mut state.todo;
+        let mut settle = std::mem::take(&mut todo.settle);
+        todo.settle = leave_for_later(&mut settle);
+        let (take_back, lost_sessions) = (&mut todo.take_back, &mut todo.lost_sessions);
+        (std::mem::take(take_back), std::mem::take(lost_sessions), settle)
+    });
     for (names, fence) in take_back {
         for name in names.iter() {
             on_lock(ctx, name, |engine, place, lock, now| {
@@ -132,14 +150,6 @@ fn do_todo(ctx: &Ctx) {
     }
     for name in settle {
         settle_lock(ctx, &name);
-    }
-    for client in unanswered {
-        if ctx.has_client(client) {
-            call::kill_client(ctx, client);
-        }
-    }
-    if check_followers {
-        followers::check(ctx);
     }
 }
 
