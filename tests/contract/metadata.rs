@@ -5,14 +5,20 @@
 use crate::support::*;
 
 /// Each command that takes a key: a call that fits it, and whether it writes.
-const KEYED: [(&str, bool); 6] = [
+const KEYED: [(&str, bool); 9] = [
     ("FLOCK.ACQUIRE lock t PX 1000", true),
     ("FLOCK.REFRESH lock t PX 1000", true),
     ("FLOCK.RELEASE lock t", true),
     ("FLOCK.PTTL lock t", false),
     ("FLOCK.INFO lock", false),
     ("FLOCK.BREAK lock", true),
+    ("FLOCK.MACQUIRE 1 lock t PX 1000", true),
+    ("FLOCK.MREFRESH 1 lock t PX 1000", true),
+    ("FLOCK.MRELEASE 1 lock t", true),
 ];
+
+/// What writes, if at all, is the command that it runs.
+const GUARD: &str = "FLOCK.GUARD lock t PING";
 
 fn name_of(line: &str) -> String {
     line.split(' ').next().unwrap_or_default().to_lowercase()
@@ -22,7 +28,7 @@ fn name_of(line: &str) -> String {
 fn command_getkeys_finds_the_key() {
     let server = Server::start();
     let mut client = server.client();
-    for (line, _) in KEYED {
+    for line in KEYED.map(|(line, _)| line).into_iter().chain([GUARD]) {
         let keys = client.run(&format!("COMMAND GETKEYS {line}"));
         assert_eq!(keys, Reply::List(vec![Reply::Bulk(b"lock".to_vec())]), "{line}");
     }
@@ -47,11 +53,15 @@ fn command_info_says_who_writes_and_who_only_reads() {
         assert_eq!(has("write"), writes, "{line}: {flags:?}");
         assert_eq!(has("readonly"), !writes, "{line}: {flags:?}");
     }
-    let acquire = flags(&mut client, "flock.acquire");
-    assert!(acquire.contains(&"denyoom".to_owned()), "{acquire:?}");
-    for name in ["flock.refresh", "flock.release", "flock.break"] {
-        let flags = flags(&mut client, name);
-        assert!(!flags.contains(&"denyoom".to_owned()), "{name}: {flags:?}");
+    // Who only lets go, or keeps what it has, may do so without memory.
+    for (line, _) in KEYED {
+        let flags = flags(&mut client, &name_of(line));
+        let takes = ["flock.acquire", "flock.macquire"].contains(&name_of(line).as_str());
+        assert_eq!(flags.contains(&"denyoom".to_owned()), takes, "{line}: {flags:?}");
+    }
+    let guard = flags(&mut client, "flock.guard");
+    for flag in ["write", "readonly", "denyoom"] {
+        assert!(!guard.contains(&flag.to_owned()), "{guard:?}");
     }
 }
 
@@ -60,17 +70,42 @@ fn command_docs_describes_each_command() {
     let server = Server::start();
     let mut client = server.client();
     let names = KEYED.iter().map(|(line, _)| name_of(line));
-    for name in names.chain(["flock.help".to_owned()]) {
+    for name in names.chain(["flock.guard".to_owned(), "flock.help".to_owned()]) {
         let docs = client.call(("COMMAND", "DOCS", &name));
         let docs = docs.field(&name);
         for field in ["summary", "since", "complexity"] {
             assert!(!docs.field(field).text().is_empty(), "{name}: {field}");
         }
         if name != "flock.help" {
-            let first = &docs.field("arguments").items()[0];
-            assert_eq!(*first.field("name"), "key", "{name}");
-            assert_eq!(*first.field("type"), "key", "{name}");
+            let arguments = docs.field("arguments").items();
+            // Of many keys their number comes first.
+            let place = usize::from(*arguments[0].field("name") == "numkeys");
+            assert_eq!(*arguments[place].field("name"), "key", "{name}");
+            assert_eq!(*arguments[place].field("type"), "key", "{name}");
         }
+    }
+}
+
+#[test]
+fn the_options_of_acquire_are_described_by_their_words() {
+    let server = Server::start();
+    let mut client = server.client();
+    let docs = client.run("COMMAND DOCS flock.acquire");
+    let arguments = docs.field("flock.acquire").field("arguments");
+    let shown = format!("{arguments:?}");
+    for word in [
+        "PX",
+        "EX",
+        "BLOCK",
+        "SHARED",
+        "PERMITS",
+        "REENTRANT",
+        "ABOVE",
+        "LABEL",
+        "DELAY",
+        "SESSION",
+    ] {
+        assert!(shown.contains(&format!("\"{word}\"")), "{word} in {shown}");
     }
 }
 
@@ -84,7 +119,11 @@ fn the_commands_are_in_the_acl_categories_that_the_server_can_give() {
     };
     if server.build().has_own_acl_categories() {
         let own = members("flock");
-        for (line, _) in KEYED {
+        for line in KEYED
+            .map(|(line, _)| line)
+            .into_iter()
+            .chain([GUARD, "FLOCK.HELP"])
+        {
             assert!(own.contains(&name_of(line)), "{line} in {own:?}");
         }
     }

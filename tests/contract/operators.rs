@@ -46,11 +46,16 @@ fn help_has_a_line_for_each_command() {
     in_both_protocols(|_, client| {
         let help = client.run("FLOCK.HELP");
         let lines: Vec<_> = help.items().iter().map(Reply::text).collect();
-        for command in ["ACQUIRE", "REFRESH", "RELEASE", "PTTL", "INFO", "BREAK", "HELP"] {
+        let commands = [
+            "ACQUIRE", "REFRESH", "RELEASE", "PTTL", "GUARD", "MACQUIRE", "MREFRESH", "MRELEASE", "INFO",
+            "BREAK", "HELP",
+        ];
+        for command in commands {
             let name = format!("FLOCK.{command}");
             let count = lines.iter().filter(|line| line.starts_with(&name)).count();
             assert_eq!(count, 1, "{name} in {lines:#?}");
         }
+        assert_eq!(lines.len(), commands.len(), "{lines:#?}");
     });
 }
 
@@ -71,6 +76,44 @@ fn counters(client: &mut Client) -> Vec<(&'static str, i64)> {
     ]
     .map(|name| (name, client.stat(name)))
     .to_vec()
+}
+
+/// The fields of `INFO flock`, in their order.
+const FIELDS: [&str; 23] = [
+    "held_locks",
+    "waiters",
+    "waiters_peak",
+    "grants",
+    "handoffs",
+    "refused_busy",
+    "refused_queue_full",
+    "waits_timed_out",
+    "refreshes_refused",
+    "releases_refused",
+    "leases_expired",
+    "breaks",
+    "superseded",
+    "grants_undelivered",
+    "sessions_lost",
+    "delays",
+    "guards",
+    "guards_refused",
+    "last_fence",
+    "fence_source",
+    "followers",
+    "wait_us_total",
+    "wait_ms",
+];
+
+#[test]
+fn info_has_a_section_with_these_fields() {
+    let server = Server::builder().undressed().start();
+    let text = server.admin().run("INFO flock").text();
+    let names: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("flock_")?.split(':').next())
+        .collect();
+    assert_eq!(names, FIELDS);
 }
 
 #[test]

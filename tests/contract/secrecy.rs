@@ -67,6 +67,11 @@ fn live_through_everything(server: &Server, client: &mut Client) -> String {
         "FLOCK.ACQUIRE k ? PX 1000 ABOVE -1",
         "FLOCK.ACQUIRE k ? PX 1000 BLOCK x",
         "FLOCK.ACQUIRE k ? PX 0",
+        "FLOCK.ACQUIRE k ? PX 1000 PERMITS ?",
+        "FLOCK.ACQUIRE k ? PX 1000 DELAY -1",
+        "FLOCK.ACQUIRE k ? PX 1000 SHARED ?",
+        "FLOCK.ACQUIRE k ? PX 1000 SHARED",
+        "FLOCK.ACQUIRE k ? PX 1000 PERMITS 2 BLOCK 0",
         "FLOCK.REFRESH k ? PX 0",
         "FLOCK.RELEASE k ? ?",
     ] {

@@ -1,87 +1,11 @@
 //! Proves what each transition sends to replicas, word for word: absolute
 //! effects with the fence that was given, and nothing for what changed nothing.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
 use crate::support::*;
-
-/// A stream, and a client whose commands show in it.
-struct Scene {
-    server: Server,
-    client: Client,
-    stream: ReplicationStream,
-}
-
-fn scene() -> Scene {
-    let server = Server::builder().undressed().start();
-    let client = server.client();
-    let stream = ReplicationStream::attach(&server);
-    Scene {
-        server,
-        client,
-        stream,
-    }
-}
-
-impl Scene {
-    /// What was sent since the last look, with `AT` for each stamp that is the time of now.
-    #[track_caller]
-    fn sent(&mut self) -> Vec<String> {
-        let commands = self.stream.commands_so_far(&mut self.client);
-        commands.iter().map(|command| without_stamp(command)).collect()
-    }
-
-    /// Runs a line and returns what it sent.
-    #[track_caller]
-    fn sent_by(&mut self, line: &str) -> Vec<String> {
-        self.client.run(line);
-        self.sent()
-    }
-
-    #[track_caller]
-    fn acquire(&mut self, line: &str) -> i64 {
-        let fence = self.client.run(line).fence();
-        self.sent();
-        fence
-    }
-
-    /// Waits until something was sent that nobody asked for now.
-    #[track_caller]
-    fn sent_by_itself(&mut self) -> Vec<String> {
-        let mut seen = Vec::new();
-        eventually(
-            "the server sends something by itself",
-            || {
-                seen.extend(self.sent());
-                seen.clone()
-            },
-            |seen| !seen.is_empty(),
-        )
-    }
-}
-
-/// The stamp is the word behind the lease, and near to the time of now.
-fn without_stamp(command: &str) -> String {
-    let mut words: Vec<_> = command.split(' ').collect();
-    let place = match words.get(2) {
-        Some(&"GRANT") => 6,
-        Some(&"RENEW") => 5,
-        _ => return command.to_owned(),
-    };
-    let stamp: u64 = words[place].parse().expect("a stamp");
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the time");
-    let distance = now.abs_diff(Duration::from_millis(stamp));
-    assert!(
-        distance < Duration::from_secs(60),
-        "a stamp {distance:?} away: {command}"
-    );
-    words[place] = "AT";
-    words.join(" ")
-}
 
 #[test]
 fn a_grant_is_sent_with_its_fence_and_lease() {
-    let mut scene = scene();
+    let mut scene = Scene::start();
     let fence = scene.client.run("FLOCK.ACQUIRE k tok PX 60000").fence();
     assert_eq!(
         scene.sent(),
@@ -91,7 +15,7 @@ fn a_grant_is_sent_with_its_fence_and_lease() {
 
 #[test]
 fn a_label_is_sent_with_the_grant_and_above_is_in_the_fence() {
-    let mut scene = scene();
+    let mut scene = Scene::start();
     let above = 1i64 << 52;
     let line = format!("FLOCK.ACQUIRE k tok EX 60 LABEL build-17 ABOVE {above}");
     let fence = scene.client.run(&line).fence();
@@ -104,7 +28,7 @@ fn a_label_is_sent_with_the_grant_and_above_is_in_the_fence() {
 
 #[test]
 fn a_token_that_the_server_made_is_sent_as_it_is() {
-    let mut scene = scene();
+    let mut scene = Scene::start();
     let reply = scene.client.run("FLOCK.ACQUIRE k * PX 60000");
     let [fence, token] = reply.items() else {
         panic!("fence and token: {reply:?}");
@@ -115,7 +39,7 @@ fn a_token_that_the_server_made_is_sent_as_it_is() {
 
 #[test]
 fn what_is_refused_sends_nothing() {
-    let mut scene = scene();
+    let mut scene = Scene::start();
     scene.acquire("FLOCK.ACQUIRE k tok PX 60000");
     for line in [
         "FLOCK.ACQUIRE k other PX 60000",
@@ -136,7 +60,7 @@ fn what_is_refused_sends_nothing() {
 
 #[test]
 fn a_refresh_is_sent_whether_longer_or_shorter() {
-    let mut scene = scene();
+    let mut scene = Scene::start();
     let fence = scene.acquire("FLOCK.ACQUIRE k tok PX 60000");
     for lease_ms in [90_000, 30_000] {
         let sent = scene.sent_by(&format!("FLOCK.REFRESH k tok PX {lease_ms}"));
@@ -146,7 +70,7 @@ fn a_refresh_is_sent_whether_longer_or_shorter() {
 
 #[test]
 fn a_retry_is_sent_only_where_it_lengthens_the_lease() {
-    let mut scene = scene();
+    let mut scene = Scene::start();
     let fence = scene.acquire("FLOCK.ACQUIRE k tok PX 60000");
     assert_eq!(scene.sent_by("FLOCK.ACQUIRE k tok PX 30000"), [""; 0]);
     let sent = scene.sent_by("FLOCK.ACQUIRE k tok PX 90000");
@@ -155,7 +79,7 @@ fn a_retry_is_sent_only_where_it_lengthens_the_lease() {
 
 #[test]
 fn an_end_is_sent_as_what_it_was() {
-    let mut scene = scene();
+    let mut scene = Scene::start();
     for (line, verb) in [("FLOCK.RELEASE k tok", "RELEASE"), ("FLOCK.BREAK k", "BREAK")] {
         let fence = scene.acquire("FLOCK.ACQUIRE k tok PX 60000");
         assert_eq!(scene.sent_by(line), [format!("FLOCK.APPLY k {verb} {fence}")]);
@@ -170,7 +94,7 @@ fn an_end_is_sent_as_what_it_was() {
 fn a_hand_off_is_one_transaction() {
     let ways = [("FLOCK.RELEASE k tok", "RELEASE"), ("FLOCK.BREAK k", "BREAK")];
     for (line, verb) in ways {
-        let mut scene = scene();
+        let mut scene = Scene::start();
         let fence = scene.acquire("FLOCK.ACQUIRE k tok PX 60000");
         let mut waiter = scene
             .server
@@ -189,7 +113,7 @@ fn a_hand_off_is_one_transaction() {
 
 #[test]
 fn a_hand_off_at_the_leases_end_is_one_transaction() {
-    let mut scene = scene();
+    let mut scene = Scene::start();
     let mut waiter = {
         scene.client.run("FLOCK.ACQUIRE k tok PX 200").fence();
         scene.server.enqueue("k", "FLOCK.ACQUIRE k next PX 70000 BLOCK 0")
@@ -209,7 +133,7 @@ fn a_hand_off_at_the_leases_end_is_one_transaction() {
 
 #[test]
 fn a_wait_that_ends_without_a_grant_sends_nothing() {
-    let mut scene = scene();
+    let mut scene = Scene::start();
     scene.acquire("FLOCK.ACQUIRE k tok PX 60000");
     let vanishing = scene.server.enqueue("k", "FLOCK.ACQUIRE k gone PX 60000 BLOCK 0");
     drop(vanishing);
@@ -227,7 +151,7 @@ fn a_wait_that_ends_without_a_grant_sends_nothing() {
 
 #[test]
 fn a_grant_that_was_not_delivered_is_sent_back() {
-    let mut scene = scene();
+    let mut scene = Scene::start();
     let fence = scene.acquire("FLOCK.ACQUIRE k tok PX 60000");
     let mut waiter = scene.server.connect(Protocol::Resp2);
     let id = waiter.id();
@@ -253,7 +177,7 @@ fn a_grant_that_was_not_delivered_is_sent_back() {
 
 #[test]
 fn transactions_and_scripts_send_their_effects_together() {
-    let mut scene = scene();
+    let mut scene = Scene::start();
     let replies = scene.client.transaction(&[
         "FLOCK.ACQUIRE k tok PX 60000",
         "SET data 1",
@@ -278,7 +202,7 @@ fn transactions_and_scripts_send_their_effects_together() {
 #[test]
 fn a_key_that_is_removed_is_the_servers_own_command_and_then_the_next_grant() {
     for removal in ["DEL k", "FLUSHALL", "UNLINK k"] {
-        let mut scene = scene();
+        let mut scene = Scene::start();
         scene.acquire("FLOCK.ACQUIRE k tok PX 60000");
         let mut waiter = scene.server.enqueue("k", "FLOCK.ACQUIRE k next PX 70000 BLOCK 0");
         scene.client.run(removal);
@@ -294,7 +218,7 @@ fn a_key_that_is_removed_is_the_servers_own_command_and_then_the_next_grant() {
 
 #[test]
 fn each_effect_is_sent_for_its_own_database() {
-    let mut scene = scene();
+    let mut scene = Scene::start();
     scene.client.run("SELECT 3");
     scene.client.run("FLOCK.ACQUIRE k tok PX 30").fence();
     let replica = scene.server.start_replica(Server::builder());

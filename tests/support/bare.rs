@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use super::build::Build;
 use super::client::{Client, Protocol};
-use super::process::{Failure, Process};
+use super::process::{Failure, Process, Program};
 use super::server::free_port;
 
 pub struct BareServer {
@@ -16,7 +17,11 @@ impl BareServer {
     pub fn start(directory: &Path) -> Result<BareServer, String> {
         let port = free_port();
         let configuration = format!("port {port}\nbind 127.0.0.1\nsave \"\"\nenable-module-command yes\n");
-        match Process::start(directory, port, Some(&configuration)) {
+        let program = Program {
+            executable: Build::get().executable.clone(),
+            is_sentinel: false,
+        };
+        match Process::start(&program, directory, port, Some(&configuration)) {
             Ok(process) => Ok(BareServer { process, port }),
             Err(Failure::PortTaken) => BareServer::start(directory),
             Err(Failure::Ended(log)) => Err(log),

@@ -28,7 +28,7 @@ impl Build {
     }
 
     /// Reads `--version`: "Redis server v=7.0.15 …" or "Valkey server v=9.1.2 …".
-    fn probe(executable: PathBuf) -> Option<Build> {
+    pub fn probe(executable: PathBuf) -> Option<Build> {
         let output = Command::new(&executable).arg("--version").output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let version = text.split_once("v=")?.1;

@@ -9,6 +9,7 @@ use redis::{Cmd, Parser, ToRedisArgs};
 
 use super::eventually::PATIENCE;
 use super::reply::Reply;
+use super::tags::{without_tags, Tags};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Protocol {
@@ -21,6 +22,8 @@ pub struct Client {
     parser: Parser,
     /// Reloads the data set after each call, in the dress of that name.
     reloader: Option<Box<Client>>,
+    /// Hash tags of the keys, in the cluster dress.
+    tags: Option<Tags>,
 }
 
 impl Client {
@@ -31,6 +34,7 @@ impl Client {
             stream,
             parser: Parser::new(),
             reloader: None,
+            tags: None,
         };
         if protocol == Protocol::Resp3 {
             client.run("HELLO 3");
@@ -43,9 +47,18 @@ impl Client {
         self.reloader = Some(Box::new(reloader));
     }
 
+    /// From now on the keys have hash tags at the server, unseen by the test.
+    pub fn tag_keys(&mut self, tags: Tags) {
+        self.tags = Some(tags);
+    }
+
     /// Sends a command: a tuple or a slice of anything that can be an argument.
     pub fn send(&mut self, arguments: impl ToRedisArgs) {
-        let packed = Cmd::new().arg(arguments).get_packed_command();
+        let mut words = arguments.to_redis_args();
+        if let Some(tags) = self.tags {
+            tags.add_to(&mut words);
+        }
+        let packed = Cmd::new().arg(words).get_packed_command();
         // A server that closes this connection meanwhile shows in `receive`.
         let _ = self.stream.write_all(&packed);
     }
@@ -68,6 +81,7 @@ impl Client {
             .set_read_timeout(Some(bound.max(Duration::from_millis(1))))
             .expect("a read timeout");
         match self.parser.parse_value(&mut self.stream) {
+            Ok(value) if self.tags.is_some() => Some(without_tags(value.into())),
             Ok(value) => Some(value.into()),
             Err(error) if error.is_timeout() => None,
             Err(error) if error.is_io_error() => Some(Reply::Closed),
@@ -106,7 +120,14 @@ impl Client {
     /// Runs one command of plain words inside a script.
     #[track_caller]
     pub fn script(&mut self, line: &str) -> Reply {
-        let words: Vec<_> = line.split(' ').map(|word| format!("'{word}'")).collect();
+        let mut words: Vec<_> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+        if let Some(tags) = self.tags {
+            tags.add_to(&mut words);
+        }
+        let words = words
+            .iter()
+            .map(|word| format!("'{}'", String::from_utf8_lossy(word)));
+        let words: Vec<_> = words.collect();
         let body = format!("return redis.call({})", words.join(","));
         self.call(("EVAL", body, 0))
     }

@@ -15,6 +15,8 @@ pub enum Dress {
     Reload,
     /// A replica follows from the start, and must agree at the end.
     Replica,
+    /// The server is a whole cluster of one node, and names of keys have hash tags or none, at random.
+    Cluster,
 }
 
 impl Dress {
@@ -24,7 +26,8 @@ impl Dress {
             Err(_) | Ok("plain") => Dress::Plain,
             Ok("reload") => Dress::Reload,
             Ok("replica") => Dress::Replica,
-            Ok(other) => panic!("FLOCK_DRESS is plain, reload or replica, not {other}"),
+            Ok("cluster") => Dress::Cluster,
+            Ok(other) => panic!("FLOCK_DRESS is plain, reload, replica or cluster, not {other}"),
         }
     }
 }
@@ -45,17 +48,31 @@ pub fn start_companion(primary: &Server) -> Server {
 }
 
 /// Primary and replica hold the same keys, and the same locks in every
-/// database: fence, label and mode. A lease that ends meanwhile is waited for.
+/// database: mode, fences, holds, labels, and whether it is closed. A lease that
+/// ends meanwhile is waited for.
 #[track_caller]
 pub fn assert_agreement(primary: &Server, replica: &Server) {
     let (mut primary, mut replica) = (primary.admin(), replica.admin());
     if primary.info("replication", "role") != "master" {
         return; // the test moved the role; there is no pair to compare
     }
+    // Only so does a replica in a cluster let anybody look; elsewhere it is an error, and no matter.
+    replica.run("READONLY");
     eventually(
         "the replica agrees with its primary",
         || (view(&mut primary), view(&mut replica)),
         |(primary, replica)| primary == replica,
+    );
+}
+
+/// [`assert_agreement`] of two versions of flock, which make their digests differently.
+#[track_caller]
+pub fn assert_same_locks(primary: &Server, replica: &Server) {
+    let (mut primary, mut replica) = (primary.admin(), replica.admin());
+    eventually(
+        "the replica has its primary's locks",
+        || [&mut primary, &mut replica].map(|client| (offset(client), locks(client))),
+        |[primary, replica]| primary == replica,
     );
 }
 
@@ -67,13 +84,17 @@ struct View {
     locks: BTreeMap<(u32, Vec<u8>), String>,
 }
 
-fn view(client: &mut Client) -> View {
-    let offset = match client.info("replication", "role").as_str() {
+fn offset(client: &mut Client) -> String {
+    let field = match client.info("replication", "role").as_str() {
         "master" => "master_repl_offset",
         _ => "slave_repl_offset",
     };
+    client.info("replication", field)
+}
+
+fn view(client: &mut Client) -> View {
     View {
-        offset: client.info("replication", offset),
+        offset: offset(client),
         digest: client.run("DEBUG DIGEST").text(),
         locks: locks(client),
     }
@@ -108,7 +129,9 @@ fn holders(info: &Reply) -> String {
         .field("holders")
         .items()
         .iter()
-        .map(|holder| (holder.field("fence").int(), holder.field("label").clone()))
+        .map(|holder| ["fence", "holds", "label"].map(|field| holder.field(field)))
         .collect();
-    format!("{:?} {holders:?}", info.field("mode"))
+    let (mode, permits) = (info.field("mode"), info.field("permits"));
+    let is_closed = info.field("delay_ms").int() > 0;
+    format!("{mode:?} {permits:?} {holders:?} closed: {is_closed}")
 }

@@ -7,10 +7,16 @@
 //! | `build.rs` | which server executable, and what it can do |
 //! | `process.rs` | one server process: its directory, log, signals |
 //! | `server.rs` | start, restart and inspect a server |
-//! | `dress.rs` | the same tests with a reload after each command, or with a replica |
+//! | `dress.rs` | the same tests with a reload after each command, with a replica, or in a cluster |
+//! | `cluster.rs` | nodes of a cluster |
+//! | `tags.rs` | names of keys with hash tags, in the cluster dress |
+//! | `cable.rs` | a line between processes that is cut and mended |
 //! | `client.rs`, `reply.rs` | a connection in RESP2 or RESP3; a reply that can be compared |
 //! | `stream.rs` | what a replica is sent, command by command |
+//! | `scene.rs` | a server, a client, and what each of its commands sends |
 //! | `aof.rs` | what lies in the append-only file, command by command |
+//! | `way.rs` | the ways to the disk and back |
+//! | `kinds.rs` | locks of every kind, to be carried somewhere |
 //! | `lease.rs` | a lease whose true end the test knows |
 //! | `bare.rs` | a server without the module |
 //! | `postgres.rs` | a PostgreSQL of the test's own |
@@ -20,7 +26,7 @@
 //! | `crc64.rs` | the checksum of DUMP payloads, to forge some |
 //!
 //! Environment: `FLOCK_MODULE` (a ready `.so`), `FLOCK_SERVER` (an executable),
-//! `FLOCK_DRESS` (`plain`, `reload` or `replica`), `FLOCK_SEED` (of random tests).
+//! `FLOCK_DRESS` (`plain`, `reload`, `replica` or `cluster`), `FLOCK_SEED` (of random tests).
 
 // Each test binary compiles its own copy of this folder and uses a part of it.
 #![allow(dead_code, unused_imports)]
@@ -28,32 +34,42 @@
 pub mod aof;
 mod bare;
 mod build;
+mod cable;
 mod client;
+pub mod cluster;
 mod crc64;
 mod dress;
 mod eventually;
+mod kinds;
 mod lease;
 mod module;
 mod postgres;
 mod process;
 mod reply;
+mod scene;
 mod seed;
 mod server;
 mod stream;
+mod tags;
 mod wall_clock;
+mod way;
 
 pub use self::postgres::Postgres;
 pub use bare::BareServer;
 pub use build::Build;
+pub use cable::Cable;
 pub use client::{Client, Protocol};
 pub use crc64::crc64;
-pub use dress::{assert_agreement, start_companion, Dress};
+pub use dress::{assert_agreement, assert_same_locks, start_companion, Dress};
 pub use eventually::{eventually, eventually_within, PATIENCE};
+pub use kinds::{take_every_kind, use_every_kind};
 pub use lease::Lease;
 pub use module::path as module_path;
 pub use process::raise_the_limit_of_open_files;
 pub use reply::{Reply, NIL, OK};
+pub use scene::Scene;
 pub use seed::seed;
 pub use server::{in_both_protocols, in_both_protocols_with, Builder, Server};
 pub use stream::ReplicationStream;
 pub use wall_clock::{start_with_wall_clock, step_wall_clock};
+pub use way::{rewrite, Way, WAYS};

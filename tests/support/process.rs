@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{getrlimit, kill_process, setrlimit, waitpid, Pid, Resource, Signal, WaitOptions};
 
-use super::build::Build;
 use super::client::{Client, Protocol};
 use super::eventually::PATIENCE;
 
@@ -24,6 +23,13 @@ pub struct Process {
     log: PathBuf,
 }
 
+/// What runs, and as what.
+#[derive(Clone)]
+pub struct Program {
+    pub executable: PathBuf,
+    pub is_sentinel: bool,
+}
+
 /// Why a server did not start.
 pub enum Failure {
     /// Someone else took the port first.
@@ -35,7 +41,12 @@ pub enum Failure {
 impl Process {
     /// Starts the server in a directory, with a new configuration or with the one
     /// that is there, and waits until it answers, itself and no other on that port.
-    pub fn start(directory: &Path, port: u16, configuration: Option<&str>) -> Result<Process, Failure> {
+    pub fn start(
+        program: &Program,
+        directory: &Path,
+        port: u16,
+        configuration: Option<&str>,
+    ) -> Result<Process, Failure> {
         if let Some(text) = configuration {
             fs::write(directory.join(CONFIGURATION_FILE), text).expect("a configuration file");
         }
@@ -45,8 +56,9 @@ impl Process {
             .append(true)
             .open(&log)
             .expect("the server's log");
-        let child = Command::new(&Build::get().executable)
+        let child = Command::new(&program.executable)
             .arg(CONFIGURATION_FILE)
+            .args(program.is_sentinel.then_some("--sentinel"))
             .current_dir(directory)
             .stdin(Stdio::null())
             .stdout(output.try_clone().expect("a second handle of the log"))

@@ -1,7 +1,7 @@
 //! A server under test: how it is started, stopped, restarted and looked at.
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use rustix::process::Signal;
@@ -9,10 +9,12 @@ use tempfile::TempDir;
 
 use super::build::Build;
 use super::client::{Client, Protocol};
+use super::cluster;
 use super::dress::{self, Dress};
 use super::eventually::{eventually, PATIENCE};
 use super::module;
-use super::process::{Failure, Process, CRASH_SIGNS};
+use super::process::{Failure, Process, Program, CRASH_SIGNS};
+use super::tags::{self, Tags};
 
 const PORT_ATTEMPTS: usize = 20;
 
@@ -20,7 +22,10 @@ const PORT_ATTEMPTS: usize = 20;
 #[derive(Clone)]
 pub struct Builder {
     settings: Vec<(String, String)>,
+    program: Program,
+    module: Option<PathBuf>,
     module_arguments: String,
+    files: Option<PathBuf>,
     is_cluster_node: bool,
     dress: Dress,
     protocol: Protocol,
@@ -30,7 +35,13 @@ impl Builder {
     fn new() -> Builder {
         Builder {
             settings: Vec::new(),
+            program: Program {
+                executable: Build::get().executable.clone(),
+                is_sentinel: false,
+            },
+            module: None,
             module_arguments: String::new(),
+            files: None,
             is_cluster_node: false,
             dress: Dress::from_environment(),
             protocol: Protocol::Resp2,
@@ -41,6 +52,30 @@ impl Builder {
     pub fn set(mut self, name: &str, value: &str) -> Builder {
         self.settings.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// Another server than the one under test.
+    pub fn executable(mut self, executable: &Path) -> Builder {
+        self.program.executable = executable.to_owned();
+        self
+    }
+
+    /// Another module than the one under test.
+    pub fn module(mut self, module: &Path) -> Builder {
+        self.module = Some(module.to_owned());
+        self
+    }
+
+    /// A copy of these files is in the server's directory when it starts.
+    pub fn on_files(mut self, directory: &Path) -> Builder {
+        self.files = Some(directory.to_owned());
+        self
+    }
+
+    /// A sentinel: it has no data, and loads no module.
+    pub fn sentinel(mut self) -> Builder {
+        self.program.is_sentinel = true;
+        self.undressed()
     }
 
     /// Arguments of the module, separated by spaces.
@@ -84,10 +119,13 @@ impl Builder {
             .prefix("flock-test-")
             .tempdir()
             .expect("a directory for the server");
+        if let Some(files) = &self.files {
+            copy(files, directory.path()).expect("a copy of the files");
+        }
         for _ in 0..PORT_ATTEMPTS {
             let port = free_port();
             let configuration = self.configuration(port);
-            match Process::start(directory.path(), port, Some(&configuration)) {
+            match Process::start(&self.program, directory.path(), port, Some(&configuration)) {
                 Err(Failure::PortTaken) => continue,
                 Err(Failure::Ended(log)) => return Err(log),
                 Ok(process) => {
@@ -101,9 +139,8 @@ impl Builder {
     /// The text of the configuration file.
     fn configuration(&self, port: u16) -> String {
         let port = port.to_string();
+        let address = [("port", port.as_str()), ("bind", "127.0.0.1")];
         let own = [
-            ("port", port.as_str()),
-            ("bind", "127.0.0.1"),
             ("save", "\"\""),
             ("enable-debug-command", "yes"),
             ("enable-module-command", "yes"),
@@ -114,17 +151,40 @@ impl Builder {
         ];
         let settings = self.settings.iter();
         let settings = settings.map(|(name, value)| (name.as_str(), value.as_str()));
-        let module = format!("{} {}", module::path().display(), self.module_arguments);
+        if self.program.is_sentinel {
+            return lines(address.into_iter().chain(settings));
+        }
+        let module = self.module.as_deref().unwrap_or_else(|| module::path());
+        let module = format!("{} {}", module.display(), self.module_arguments);
         // By default the bus is at the port + 10,000, which may be none.
         let bus = free_port().to_string();
         let cluster = [("cluster-enabled", "yes"), ("cluster-port", bus.as_str())];
-        own.into_iter()
-            .chain(settings)
-            .chain(cluster.into_iter().filter(|_| self.is_cluster_node))
-            .chain([("loadmodule", module.as_str())])
-            .map(|(name, value)| format!("{name} {value}\n"))
-            .collect()
+        let is_node = self.is_cluster_node || self.dress == Dress::Cluster;
+        let cluster = cluster.into_iter().filter(|_| is_node);
+        let all = address.into_iter().chain(own).chain(settings).chain(cluster);
+        lines(all.chain([("loadmodule", module.as_str())]))
     }
+}
+
+fn lines<'a>(settings: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    settings
+        .map(|(name, value)| format!("{name} {value}\n"))
+        .collect()
+}
+
+/// Copies what is in a folder, folders included.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            std::fs::create_dir(&target)?;
+            copy(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), &target)?;
+        }
+    }
+    Ok(())
 }
 
 /// Asks the system for a free port. Another process may take it before the
@@ -146,6 +206,8 @@ pub struct Server {
     /// The companion of the replica dress.
     companion: Option<Box<Server>>,
     directory: TempDir,
+    /// Those of the cluster dress.
+    tags: Option<Tags>,
 }
 
 impl Server {
@@ -156,7 +218,12 @@ impl Server {
             process: Some(process),
             companion: None,
             directory,
+            tags: None,
         };
+        if server.builder.dress == Dress::Cluster {
+            cluster::take_all_slots(&server);
+            server.tags = Some(Tags::of_this_test());
+        }
         if server.builder.dress == Dress::Replica {
             server.companion = Some(Box::new(dress::start_companion(&server)));
         }
@@ -228,7 +295,11 @@ impl Server {
 
     #[track_caller]
     pub fn connect(&self, protocol: Protocol) -> Client {
-        Client::connect(self.port, protocol).expect("a connection")
+        let mut client = Client::connect(self.port, protocol).expect("a connection");
+        if let Some(tags) = self.tags {
+            client.tag_keys(tags);
+        }
+        client
     }
 
     /// Sends a command that blocks from a client of its own, and returns that
@@ -275,6 +346,11 @@ impl Server {
         self.process.as_mut().expect("a running server")
     }
 
+    /// The test has not ended it.
+    pub fn is_running(&self) -> bool {
+        self.process.is_some()
+    }
+
     /// The power goes.
     pub fn kill9(&mut self) {
         self.process().kill();
@@ -291,10 +367,13 @@ impl Server {
     /// [`restart`](Server::restart), or the log of a server that refused to.
     pub fn try_restart(&mut self) -> Result<(), String> {
         self.process = None;
-        match Process::start(self.directory.path(), self.port, None) {
+        match Process::start(&self.builder.program, self.directory.path(), self.port, None) {
             Ok(process) => self.process = Some(process),
             Err(Failure::PortTaken) => panic!("port {} was taken meanwhile", self.port),
             Err(Failure::Ended(log)) => return Err(log),
+        }
+        if self.builder.dress == Dress::Cluster {
+            cluster::wait_until_the_cluster_is_up(self);
         }
         Ok(())
     }
@@ -363,6 +442,9 @@ pub fn in_both_protocols(test: impl Fn(&Server, &mut Client)) {
 /// [`in_both_protocols`] on servers of a special kind.
 #[track_caller]
 pub fn in_both_protocols_with(builder: Builder, test: impl Fn(&Server, &mut Client)) {
+    if builder.dress == Dress::Cluster && tags::is_skipped() {
+        return;
+    }
     for protocol in [Protocol::Resp2, Protocol::Resp3] {
         let server = builder.clone().protocol(protocol).start();
         test(&server, &mut server.client());
