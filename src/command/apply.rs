@@ -46,18 +46,28 @@ fn apply(ctx: &Ctx, key: &Str, args: &[Str]) -> Result<(), Error> {
         Arrival::Close(fence, _) => Effect::Closed(*fence),
         Arrival::Open(fence) => Effect::Opened(*fence),
     };
-    let has_changed = transition::follow(ctx, key, |engine, place, lock, _| match arrival {
-        Arrival::Grant(mode, holder) => {
-            engine.apply_grant(place, lock, mode, holder);
-            true
+    let has_changed = transition::follow(ctx, key, |engine, place, lock, now| {
+        let has_changed = match arrival {
+            Arrival::Grant(mode, holder) => {
+                engine.apply_grant(place, lock, mode, holder);
+                true
+            }
+            Arrival::Renewal(fence, renewal) => engine.apply_renewal(place, lock, fence, renewal),
+            Arrival::End(fence, _) => engine.apply_end(place, lock, fence),
+            Arrival::Close(fence, until) => engine.apply_closure(place, lock, fence, Some(until)),
+            Arrival::Open(fence) => engine.apply_closure(place, lock, fence, None),
+        };
+        if has_changed {
+            // Written anew for the AOF file of a replica: when that is read, what has passed since
+            // must be told by this machine's clock, not by the primary's. Replicas of the replica
+            // get the primary's own words from the server.
+            propagation::send(ctx, key, lock, std::slice::from_ref(&effect), now);
         }
-        Arrival::Renewal(fence, renewal) => engine.apply_renewal(place, lock, fence, renewal),
-        Arrival::End(fence, _) => engine.apply_end(place, lock, fence),
-        Arrival::Close(fence, until) => engine.apply_closure(place, lock, fence, Some(until)),
-        Arrival::Open(fence) => engine.apply_closure(place, lock, fence, None),
+        has_changed
     })?;
-    // Without this the AOF file of a replica would not have it.
-    ctx.replicate_verbatim();
+    if !has_changed {
+        ctx.replicate_verbatim();
+    }
     if has_changed && !flags.is_loading() && state::with(|state| state.settings.notify) {
         transition::notify_of(ctx, key, &effect);
     }

@@ -12,8 +12,11 @@ impl Str {
     /// The arguments of a command.
     ///
     /// # Safety
-    /// `argv` points to `argc` valid strings that live as long as `'a`.
+    /// `argv` points to `argc` valid strings that live as long as `'a`, or is null where there are none.
     pub(super) unsafe fn slice<'a>(argv: *mut *mut raw::RedisModuleString, argc: i32) -> &'a [Str] {
+        if argv.is_null() {
+            return &[];
+        }
         // SAFETY: `Str` is a transparent wrapper of one such pointer; the rest is the caller's
         // promise.
         unsafe { std::slice::from_raw_parts(argv.cast::<Str>(), argc as usize) }

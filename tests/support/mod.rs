@@ -26,7 +26,8 @@
 //! | `crc64.rs` | the checksum of DUMP payloads, to forge some |
 //!
 //! Environment: `FLOCK_MODULE` (a ready `.so`), `FLOCK_SERVER` (an executable),
-//! `FLOCK_DRESS` (`plain`, `reload`, `replica` or `cluster`), `FLOCK_SEED` (of random tests).
+//! `FLOCK_DRESS` (`plain`, `reload`, `replica` or `cluster`), `FLOCK_SEED` (of random tests),
+//! `FLOCK_SERVERS` (where `scripts/servers` put its servers), `FLOCK_OLD_MODULE` (a `.so` of flock 0.1.0).
 
 // Each test binary compiles its own copy of this folder and uses a part of it.
 #![allow(dead_code, unused_imports)]

@@ -96,6 +96,12 @@ impl Builder {
         self
     }
 
+    /// In this dress, whatever the others wear.
+    pub fn dressed(mut self, dress: Dress) -> Builder {
+        self.dress = dress;
+        self
+    }
+
     /// A node for a cluster: no slots yet, and it knows no other.
     pub fn cluster_node(mut self) -> Builder {
         self.is_cluster_node = true;
