@@ -47,7 +47,7 @@ fn info(ctx: &Ctx, key: &Str) -> Result<(), Error> {
 fn describe(ctx: &Ctx, lock: &Lock, place: Place, now: Instant) {
     let closure = lock.live_closure(now);
     let of_holders = lock.live_holders(now).map(|holder| holder.fence).max();
-    let newest = of_holders.or(closure.as_ref().map(|closure| closure.fence));
+    let newest = of_holders.max(closure.as_ref().map(|closure| closure.fence));
     let waiters = state::with(|state| state.engine.queues().len(place));
     if newest.is_none() && waiters == 0 {
         return ctx.reply_null();

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::support::*;
-use crate::wait_for_replicas;
+use crate::{wait_for_own_file, wait_for_replicas};
 
 fn primary() -> Server {
     Server::builder().undressed().start()
@@ -151,20 +151,6 @@ fn a_replica_never_ends_a_lease_itself() {
         |exists| *exists == 0,
     );
     assert_agreement(&server, &replica);
-}
-
-/// After a full synchronization a replica begins its file anew, with a rewrite.
-#[track_caller]
-fn wait_for_own_file(replica: &Server) {
-    let mut admin = replica.admin();
-    eventually(
-        "the replica has a file of its own",
-        || {
-            let fields = ["aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"];
-            fields.map(|field| admin.info("persistence", field))
-        },
-        |state| state.each_ref().map(String::as_str) == ["1", "0", "0"],
-    );
 }
 
 #[test]

@@ -5,16 +5,39 @@
 //! |---|---|
 //! | `stream.rs` | each transition is one command in the stream, and what changes nothing is none |
 //! | `following.rs` | replicas, their replicas and their files agree with the primary, and decide nothing |
+//! | `reading.rs` | what replicas answer to readers |
+//! | `chain.rs` | replicas of replicas, as followers and as successors |
+//! | `transfer.rs` | every way of a full synchronization, onto a server that had locks of its own |
+//! | `resume.rs` | a link that was cut goes on where it was |
+//! | `upgrade.rs` | an older server, or an older flock, as the primary |
 //! | `promotion.rs` | a promoted replica goes on where the primary was; a demoted primary lets its waiters go |
+//! | `comeback.rs` | a promoted replica that loses its power comes back with what it has written |
+//! | `counted.rs` | WAIT and WAITAOF count those who have a grant |
+//! | `quorum.rs` | too few replicas: what is refused, and what goes on |
 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod chain;
+mod comeback;
+mod counted;
 mod following;
 mod promotion;
+mod quorum;
+mod reading;
+mod resume;
 mod stream;
+mod transfer;
+mod upgrade;
 
-use support::{Client, Server};
+use support::{eventually, Builder, Client, Server};
+
+/// Servers whose fences are counted, so that a test can tell the next one.
+fn counting() -> Builder {
+    Server::builder()
+        .undressed()
+        .module_arguments("fence-source counter")
+}
 
 /// Waits until the replica has applied all that `client` wrote.
 #[track_caller]
@@ -29,4 +52,18 @@ fn promote(replica: &Server) -> Client {
     let mut client = replica.admin();
     assert_eq!(client.run("REPLICAOF NO ONE"), "OK");
     client
+}
+
+/// After a full synchronization a replica begins its file anew, with a rewrite.
+#[track_caller]
+fn wait_for_own_file(replica: &Server) {
+    let mut admin = replica.admin();
+    eventually(
+        "the replica has a file of its own",
+        || {
+            let fields = ["aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"];
+            fields.map(|field| admin.info("persistence", field))
+        },
+        |state| state.each_ref().map(String::as_str) == ["1", "0", "0"],
+    );
 }

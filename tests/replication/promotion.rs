@@ -4,13 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::support::*;
-use crate::{promote, wait_for_replicas};
-
-fn counting() -> Builder {
-    Server::builder()
-        .undressed()
-        .module_arguments("fence-source counter")
-}
+use crate::{counting, promote, wait_for_replicas};
 
 /// The grant is answered after it was flushed, which a busy disk may hold up. How punctual the end of
 /// a lease is, is measured elsewhere.
