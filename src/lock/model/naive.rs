@@ -65,8 +65,8 @@ pub struct Naive {
     pub ends: Ends,
     /// Grants from the queue whose callers are not known to have heard of them.
     in_flight: Vec<u64>,
-    /// Waiters for many locks to be considered before the operation ends, for one of their locks
-    /// was found free.
+    /// Waiters for many locks to be considered before the operation ends, for they are next at one
+    /// of their locks, which was found free.
     hopeful: Vec<Caller>,
     /// Locks whose queues have lost their heads ungranted: to be settled before the loop sleeps.
     pub headless: Vec<Key>,
@@ -165,9 +165,7 @@ impl Naive {
                 self.grant_waiter(head, &[key]);
                 continue;
             }
-            if self.heads_all_queues(head) {
-                self.hopeful.push(wait.caller);
-            }
+            self.hopeful.push(wait.caller);
             return;
         }
     }
