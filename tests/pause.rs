@@ -40,7 +40,7 @@ fn a_lease_that_ends_in_a_pause_of_writes_is_handed_over_after_it() {
         |left| *left == -2,
     );
     if start.elapsed() < PAUSE {
-        assert_eq!(client.run("FLOCK.INFO k"), NIL);
+        assert!(client.run("FLOCK.INFO k").field("holders").items().is_empty());
     }
     assert!(waiter.receive().fence() > first);
     assert!(start.elapsed() >= PAUSE, "granted while writes were paused");
