@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use super::client::Client;
 
-/// What stamps in whole milliseconds, on the way through a file or a link, may
-/// add to a lease. They may never take anything from it.
-const ROUNDING: Duration = Duration::from_millis(20);
+/// What the way through a file or a link may add to a lease: stamps are whole
+/// milliseconds, and a replica counts from its receipt, on a machine that may
+/// stall. The way may never take anything from it.
+const ADDED: Duration = Duration::from_secs(2);
 
 pub struct Lease {
     key: String,
@@ -39,7 +40,7 @@ impl Lease {
     pub fn assert_runs_on(&self, client: &mut Client) {
         let before = Instant::now();
         let left = self.assert_not_shorter(client, &self.key);
-        let most = self.left(self.latest, before) + ROUNDING;
+        let most = self.left(self.latest, before) + ADDED;
         assert!(left <= most, "{}: {left:?} left, of {most:?} at most", self.key);
     }
 
