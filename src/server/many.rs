@@ -88,9 +88,13 @@ fn change<R>(
         .into_iter()
         .map(|member| (member.effects, member.lock.is_vacant()))
         .collect();
-    let stores = opened.into_iter().zip(are_stored).zip(fresh);
-    for ((_, is_vacant), ((opened, is_stored), fresh)) in left.iter().zip(stores) {
-        store(opened, is_stored, *is_vacant, fresh);
+    // Each key is opened anew to be stored or deleted: since Redis 8.4 a key that was opened while it
+    // was missing remembers its place among the others, which changes with the first of them.
+    drop(opened);
+    for (((key, (_, is_vacant)), is_stored), fresh) in keys.iter().zip(&left).zip(are_stored).zip(fresh) {
+        if is_stored == *is_vacant {
+            store(Key::for_writing(ctx, key), is_stored, *is_vacant, fresh);
+        }
     }
     if let Some(at) = follow_up.alarm {
         alarm::set(at);
