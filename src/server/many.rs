@@ -88,7 +88,7 @@ fn change<R>(
         .into_iter()
         .map(|member| (member.effects, member.lock.is_vacant()))
         .collect();
-    // Each key is opened anew to be stored or deleted: since Redis 8.4 a key that was opened while it
+    // Each key is opened anew to be stored or deleted: on Redis 8.6 a key that was opened while it
     // was missing remembers its place among the others, which changes with the first of them.
     drop(opened);
     for (((key, (_, is_vacant)), is_stored), fresh) in keys.iter().zip(&left).zip(are_stored).zip(fresh) {
