@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::nodes::wait_until_it_finds;
-use crate::support::cluster::id_of;
+use crate::support::cluster::{id_of, wait_until_they_agree};
 use crate::support::*;
 
 /// How long the servers may take for it.
@@ -187,6 +187,7 @@ impl<'n> Move<'n> {
         for node in &self.everyone {
             wait_until_it_finds(node, self.slot, self.target);
         }
+        wait_until_they_agree(&self.everyone);
         let mut admin = self.source.admin();
         let line = format!("CLUSTER COUNTKEYSINSLOT {}", self.slot);
         eventually_within(

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::stage::{on_stage, Staged};
-use crate::support::cluster::{id_of, SLOTS};
+use crate::support::cluster::{id_of, wait_until_they_agree, SLOTS};
 use crate::support::*;
 
 pub const SHARDS: usize = 3;
@@ -132,6 +132,7 @@ impl Cluster {
                 |(info, count)| info.contains("cluster_state:ok") && *count >= replicas,
             );
         }
+        wait_until_they_agree(&self.living().collect::<Vec<_>>());
     }
 
     /// Every living node finds that a slot is served by this node.
