@@ -1,9 +1,9 @@
 //! One change of many locks, which change together or not at all; and the waiters for many locks
 //! that a change of one lock may have made next.
 
-use super::transition::{announce, place, store, Effects, FollowUp, Origin, Refusal};
+use super::transition::{announce, place, replicate, store, Effects, FollowUp, Origin, Refusal};
 use super::waiters::{self, Caller};
-use super::{alarm, clock, propagation, state};
+use super::{alarm, clock, state};
 use crate::ffi::key::{Content, Key};
 use crate::ffi::{call, Ctx, OwnedStr, Str};
 use crate::lock::{Answer, Engine, Lock, Member, Now, WaiterId};
@@ -83,7 +83,12 @@ fn change<R>(
         members.iter().for_each(|member| state.note(&member.effects));
         Ok((result, FollowUp::of(state)))
     })?;
-    replicate(ctx, keys, &members, origin, &follow_up, &now);
+    let changes: Vec<_> = keys
+        .iter()
+        .zip(&members)
+        .map(|(key, member)| (*key, &*member.lock, &member.effects[..]))
+        .collect();
+    replicate(ctx, &changes, origin, &follow_up, &now);
     let left: Vec<_> = members
         .into_iter()
         .map(|member| (member.effects, member.lock.is_vacant()))
@@ -103,24 +108,4 @@ fn change<R>(
         announce(ctx, key, effects, follow_up.notify);
     }
     Ok((result, follow_up.has_candidates))
-}
-
-fn replicate(
-    ctx: &Ctx,
-    keys: &[&Str],
-    members: &[Member<Caller>],
-    origin: Origin,
-    follow_up: &FollowUp,
-    now: &Now,
-) {
-    if origin == Origin::Command && !follow_up.is_followed {
-        // Nobody gets the command itself either: this only counts the change.
-        if members.iter().any(|member| !member.effects.is_empty()) {
-            ctx.replicate_verbatim();
-        }
-        return;
-    }
-    for (key, member) in keys.iter().zip(members) {
-        propagation::send(ctx, key, member.lock, &member.effects, now);
-    }
 }

@@ -126,20 +126,39 @@ fn change<R>(
             follow_up: FollowUp::of(state),
         })
     })?;
-    if origin == Origin::Command && !changed.follow_up.is_followed {
-        // Nobody gets the command itself either: this only counts the change.
-        if !changed.effects.is_empty() {
-            ctx.replicate_verbatim();
-        }
-    } else {
-        propagation::send(ctx, key, lock, &changed.effects, &now);
-    }
+    replicate(
+        ctx,
+        &[(key, lock, &changed.effects)],
+        origin,
+        &changed.follow_up,
+        &now,
+    );
     let is_vacant = lock.is_vacant();
     store(opened, is_stored, is_vacant, fresh);
     if let Some(at) = changed.follow_up.alarm {
         alarm::set(at);
     }
     Ok(changed)
+}
+
+/// Sends what happened to each of these locks to whoever follows.
+pub(super) fn replicate(
+    ctx: &Ctx,
+    changes: &[(&Str, &Lock, &[Effect<Caller>])],
+    origin: Origin,
+    follow_up: &FollowUp,
+    now: &Now,
+) {
+    if origin == Origin::Command && !follow_up.is_followed {
+        // Nobody gets the command itself either: this only counts the change.
+        if changes.iter().any(|(.., effects)| !effects.is_empty()) {
+            ctx.replicate_verbatim();
+        }
+        return;
+    }
+    for (key, lock, effects) in changes {
+        propagation::send(ctx, key, lock, effects, now);
+    }
 }
 
 /// A key exists exactly while its lock is held or closed. `fresh` is the lock where none was stored.
