@@ -156,7 +156,7 @@ impl<C> Engine<C> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FenceSource, Now, Terms, Token};
+    use super::super::{FenceSource, Now, Session, Terms, Token};
     use super::*;
 
     const PLACE: Place = Place { db: 0, key: b"lock" };
@@ -261,6 +261,25 @@ mod tests {
         engine.flush(None);
         assert_eq!((engine.held(), engine.leases.len()), (0, 0));
         assert_eq!(engine.fences.last(), 1, "the register survives a flush");
+    }
+
+    #[test]
+    fn a_flush_forgets_the_sessions_of_one_database_or_all() {
+        let mut engine = engine();
+        let session = Session(7);
+        for db in 0..3 {
+            let mut tied = holder("a", 1, 100);
+            tied.terms_mut().session = Some(session);
+            let mut lock = Lock::vacant();
+            lock.push(Mode::Exclusive, tied);
+            engine.adopt(Place { db, key: b"lock" }, &mut lock);
+        }
+        assert_eq!(engine.holds_of(session).len(), 3);
+        engine.flush(Some(1));
+        let left = engine.holds_of(session);
+        assert_eq!(left.iter().map(|(name, _)| name.db).collect::<Vec<_>>(), [0, 2]);
+        engine.flush(None);
+        assert_eq!(engine.holds_of(session), []);
     }
 
     #[test]
