@@ -11,9 +11,7 @@ use support::*;
 
 /// A primary with AOF, and its replica with AOF too.
 fn pair() -> (Server, Server) {
-    let primary = Server::builder().undressed().append_only().start();
-    let replica = start_companion(&primary);
-    (primary, replica)
+    start_with_companion(Server::builder().append_only())
 }
 
 /// Both are well, and agree.

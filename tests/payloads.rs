@@ -50,8 +50,7 @@ struct Target {
 
 impl Target {
     fn new() -> Target {
-        let primary = Server::builder().undressed().append_only().start();
-        let replica = start_companion(&primary);
+        let (primary, replica) = start_with_companion(Server::builder().append_only());
         let mut client = primary.admin();
         let (body, version) = payload_of_a_lock(&mut client);
         Target {

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::history::History;
 use crate::nodes::FAILOVER_BOUND;
 use crate::rover::Rover;
 use crate::support::*;

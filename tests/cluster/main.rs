@@ -8,12 +8,12 @@
 //! | `reshard.rs` | the steps between, with ASK and TRYAGAIN: some keys are here, some there |
 //! | `dress.rs` | that the cluster dress of the other suites is one |
 //! | `household.rs` | (locks of every kind in one slot, their holders and their waiters) |
-//! | `crowd.rs`, `history.rs` | (clients that take locks and let go all the time, and what they were told) |
+//! | `crowd.rs` | (clients that take locks and let go all the time) |
 //! | `moving.rs` | (the ways of a slot to another node) |
 //! | `rover.rs` | (a client that follows redirections) |
 //! | `nodes.rs`, `pair.rs`, `stage.rs` | (three primaries and three replicas; two primaries; one cluster at a time) |
 //!
-//! `scripts/soak-cluster` repeats `failover` and `migration`.
+//! `scripts/soak` repeats `failover` and `migration`.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -21,7 +21,6 @@ mod support;
 mod crowd;
 mod dress;
 mod failover;
-mod history;
 mod household;
 mod migration;
 mod moving;

@@ -20,18 +20,6 @@ pub struct Rover {
     connections: HashMap<u16, Client>,
 }
 
-/// An answer, and how it came about.
-pub struct Heard {
-    pub reply: Reply,
-    /// The node that gave it.
-    pub port: u16,
-    /// When the question was first sent.
-    pub sent: Instant,
-    pub received: Instant,
-    /// A connection ended before it answered: an earlier attempt may have had its effect.
-    pub was_lost: bool,
-}
-
 /// What an answer means for the next step.
 enum Step {
     Done,
@@ -55,7 +43,8 @@ impl Rover {
     }
 
     /// Runs a command of plain words wherever its keys are. Redirections and other reasons to go
-    /// elsewhere are followed; any other error is an answer.
+    /// elsewhere are followed; any other error is an answer. The question counts as sent when it first was,
+    /// and as lost if a connection ended before it answered.
     #[track_caller]
     pub fn ask(&mut self, line: &str) -> Heard {
         let sent = Instant::now();

@@ -101,8 +101,7 @@ fn with_too_few_replicas_writes_are_refused_and_reads_work() {
 
 #[test]
 fn what_is_sent_in_a_pause_of_writes_is_decided_after_it() {
-    let server = Server::builder().undressed().append_only().start();
-    let replica = start_companion(&server);
+    let (server, replica) = start_with_companion(Server::builder().append_only());
     let mut client = server.client();
     client.run("FLOCK.ACQUIRE lock tok PX 600000").fence();
     client.run("SET data before");
@@ -130,8 +129,7 @@ fn what_is_sent_in_a_pause_of_writes_is_decided_after_it() {
 
 #[test]
 fn a_lease_that_ends_in_the_pause_is_over_when_the_guard_is_decided() {
-    let server = Server::builder().undressed().append_only().start();
-    let replica = start_companion(&server);
+    let (server, replica) = start_with_companion(Server::builder().append_only());
     let mut client = server.client();
     client.run("FLOCK.ACQUIRE lock tok PX 600000").fence();
     client.run("SET data before");
@@ -157,8 +155,7 @@ fn a_guard_and_a_pause_in_one_transaction_end_nothing() {
         ],
         ["CLIENT PAUSE 100 WRITE", "FLOCK.GUARD lock tok DEL lock"],
     ] {
-        let mut server = Server::builder().undressed().append_only().start();
-        let mut replica = start_companion(&server);
+        let (mut server, mut replica) = start_with_companion(Server::builder().append_only());
         let mut client = server.client();
         client.run("FLOCK.ACQUIRE lock tok PX 600000").fence();
         client.transaction(&commands);

@@ -215,8 +215,7 @@ fn a_guard_that_meets_the_end_of_a_lease_sends_nothing_of_its_own() {
 
 #[test]
 fn a_replica_and_the_file_have_what_the_primary_has() {
-    let mut server = Server::builder().undressed().append_only().start();
-    let replica = start_companion(&server);
+    let (mut server, replica) = start_with_companion(Server::builder().append_only());
     let mut client = server.client();
     client.run("FLOCK.ACQUIRE lock tok PX 600000").fence();
     for line in [

@@ -10,9 +10,7 @@ const PAUSE: Duration = Duration::from_millis(400);
 
 /// A primary with AOF, and its replica with AOF too: without them a fault would hide.
 fn pair() -> (Server, Server) {
-    let primary = Server::builder().undressed().append_only().start();
-    let replica = start_companion(&primary);
-    (primary, replica)
+    start_with_companion(Server::builder().append_only())
 }
 
 /// Both are well, and agree.
@@ -172,14 +170,7 @@ fn a_planned_failover_sends_the_waiters_away_and_loses_no_hold() {
     let mut client = primary.admin();
     let fence = client.run("FLOCK.MACQUIRE 2 a b t PX 600000").fence();
     let mut waiter = enqueue(&primary, "FLOCK.MACQUIRE 2 c a m PX 600000 BLOCK 0");
-    let line = format!("FAILOVER TO 127.0.0.1 {}", replica.port());
-    assert_eq!(client.run(&line), OK);
-    let mut successor = replica.admin();
-    eventually(
-        "the replica is the primary",
-        || successor.info("replication", "role"),
-        |role| role == "master",
-    );
+    let mut successor = fail_over(&primary, &replica);
     assert_eq!(waiter.receive().error_word(), "UNBLOCKED");
     assert_eq!(successor.run("FLOCK.MACQUIRE 2 b a t PX 600000"), fence);
     assert_eq!(successor.run("FLOCK.MRELEASE 2 a b t"), 2);

@@ -290,8 +290,7 @@ fn a_grant_that_was_torn_did_not_happen_for_any_of_them() {
 
 #[test]
 fn a_replica_agrees_and_goes_on_after_its_promotion() {
-    let mut server = Server::builder().undressed().start();
-    let replica = start_companion(&server);
+    let (mut server, replica) = start_with_companion(Server::builder());
     let mut client = server.client();
     client.run("FLOCK.ACQUIRE a tok PX 600000").fence();
     let mut waiter = enqueue(&server, "FLOCK.MACQUIRE 3 a b c m PX 600000 BLOCK 0 LABEL me");

@@ -225,8 +225,7 @@ fn a_grant_that_is_taken_back_closes_nothing() {
 
 #[test]
 fn in_a_pause_of_writes_the_lock_reads_as_closed_and_is_closed_after_it() {
-    let primary = Server::builder().undressed().append_only().start();
-    let replica = start_companion(&primary);
+    let (primary, replica) = start_with_companion(Server::builder().append_only());
     let mut client = primary.admin();
     let fence = client.run("FLOCK.ACQUIRE k t PX 60000 DELAY 600000").fence();
     let mut waiter = primary.enqueue("k", "FLOCK.ACQUIRE k u PX 60000 BLOCK 0");

@@ -7,24 +7,6 @@ use crate::connection::Connection;
 use crate::look::{closed_ms, look, lose, wait_until_closed, LONG_MS};
 use crate::support::*;
 
-fn primary() -> Server {
-    Server::builder().undressed().start()
-}
-
-/// The replica leaves its primary; from now on it is one.
-#[track_caller]
-fn promote(replica: &Server) -> Client {
-    let mut client = replica.admin();
-    assert_eq!(client.run("REPLICAOF NO ONE"), OK);
-    client
-}
-
-/// Waits until the replica has applied all that `client` wrote.
-#[track_caller]
-fn wait_for_replica(client: &mut Client) {
-    assert_eq!(client.run("WAIT 1 20000"), 1);
-}
-
 /// Every kind of transition once; a lock of each kind is left behind.
 fn live(server: &Server, client: &mut Client) {
     for line in [
@@ -97,9 +79,7 @@ fn lose_sessions(server: &Server, client: &mut Client) {
 
 #[test]
 fn a_replica_agrees_after_every_kind_of_transition() {
-    let server = primary();
-    // It ends itself at the first command that it cannot apply.
-    let replica = start_companion(&server);
+    let (server, replica) = start_with_companion(Server::builder());
     let mut client = server.client();
     live(&server, &mut client);
     assert_agreement(&server, &replica);
@@ -118,7 +98,7 @@ fn a_replica_agrees_after_every_kind_of_transition() {
 
 #[test]
 fn a_replica_that_comes_late_agrees_too_and_so_does_one_behind_it() {
-    let server = primary();
+    let server = Server::builder().undressed().start();
     let mut client = server.client();
     live(&server, &mut client);
     let middle = server.start_replica(Server::builder().append_only());
@@ -137,12 +117,11 @@ fn a_replica_that_comes_late_agrees_too_and_so_does_one_behind_it() {
 
 #[test]
 fn a_closure_is_never_shorter_on_the_replica() {
-    let server = primary();
-    let replica = start_companion(&server);
+    let (server, replica) = start_with_companion(Server::builder());
     let mut client = server.client();
     for _ in 0..10 {
         lose(&mut client, "t", "");
-        wait_for_replica(&mut client);
+        wait_for_replicas(&mut client, 1);
         let left_ms = closed_ms(&mut client, "k");
         let there_ms = closed_ms(&mut replica.admin(), "k");
         // The primary was asked first, so there a part of the time may have passed meanwhile.
@@ -155,8 +134,7 @@ fn a_closure_is_never_shorter_on_the_replica() {
 /// The primary hangs while a delay runs out: it alone may open the lock.
 #[test]
 fn a_replica_never_opens_a_lock_itself() {
-    let mut server = primary();
-    let replica = start_companion(&server);
+    let (mut server, replica) = start_with_companion(Server::builder());
     let mut client = server.client();
     client.run("FLOCK.ACQUIRE k t PX 20 DELAY 4000").fence();
     let mut follower = replica.admin();
@@ -184,13 +162,12 @@ fn a_replica_never_opens_a_lock_itself() {
 
 #[test]
 fn a_promoted_replica_keeps_a_lock_closed_and_serves_those_who_wait_when_it_opens() {
-    let mut server = primary();
-    let replica = start_companion(&server);
+    let (mut server, replica) = start_with_companion(Server::builder());
     let mut client = server.client();
     let earliest = Instant::now() + Duration::from_millis(20 + 1_500);
     let fence = client.run("FLOCK.ACQUIRE k t PX 20 DELAY 1500").fence();
     eventually("it is lost", || client.run("FLOCK.PTTL k"), |left| *left == -2);
-    wait_for_replica(&mut client);
+    wait_for_replicas(&mut client, 1);
     server.kill9();
     let mut client = promote(&replica);
     let reply = client.run("FLOCK.ACQUIRE k next PX 600000 BLOCK 0");
@@ -200,13 +177,12 @@ fn a_promoted_replica_keeps_a_lock_closed_and_serves_those_who_wait_when_it_open
 
 #[test]
 fn a_promoted_replica_knows_what_is_closed_and_by_whom() {
-    let mut server = primary();
-    let replica = start_companion(&server);
+    let (mut server, replica) = start_with_companion(Server::builder());
     let mut client = server.client();
     client.run("FLOCK.ACQUIRE k keeper PX 600000 SHARED").fence();
     lose(&mut client, "t", "SHARED");
     let before = look(&mut client, "k");
-    wait_for_replica(&mut client);
+    wait_for_replicas(&mut client, 1);
     server.kill9();
     let mut client = promote(&replica);
     assert_eq!(look(&mut client, "k"), before);
@@ -220,12 +196,11 @@ fn a_promoted_replica_knows_what_is_closed_and_by_whom() {
 
 #[test]
 fn a_lease_that_runs_out_at_the_new_primary_closes_the_lock_there() {
-    let mut server = primary();
-    let replica = start_companion(&server);
+    let (mut server, replica) = start_with_companion(Server::builder());
     let mut client = server.client();
     let fence = client.run("FLOCK.ACQUIRE k t PX 600000 DELAY 600000").fence();
     client.run("FLOCK.ACQUIRE k t PX 600000 REENTRANT").fence();
-    wait_for_replica(&mut client);
+    wait_for_replicas(&mut client, 1);
     server.kill9();
     let mut client = promote(&replica);
     assert_eq!(look(&mut client, "k").holder().holds, 2);
@@ -237,11 +212,10 @@ fn a_lease_that_runs_out_at_the_new_primary_closes_the_lock_there() {
 
 #[test]
 fn a_promoted_replica_goes_on_with_readers_permits_and_entries() {
-    let mut server = primary();
-    let replica = start_companion(&server);
+    let (mut server, replica) = start_with_companion(Server::builder());
     let mut client = server.client();
     live(&server, &mut client);
-    wait_for_replica(&mut client);
+    wait_for_replicas(&mut client, 1);
     server.kill9();
     let mut client = promote(&replica);
     for (line, reply) in [

@@ -194,8 +194,7 @@ fn the_mode_of_a_lock_is_that_of_its_next_holder_once_it_is_free() {
 #[test]
 fn a_token_whose_lock_is_moved_to_where_it_waits_holds_it_once() {
     for mode in ["SHARED", "PERMITS 2"] {
-        let server = Server::builder().undressed().start();
-        let replica = start_companion(&server);
+        let (server, replica) = start_with_companion(Server::builder());
         let mut client = server.client();
         let fence = client.run(&format!("FLOCK.ACQUIRE a t PX 600000 {mode}")).fence();
         client.run("FLOCK.ACQUIRE k w PX 600000").fence();

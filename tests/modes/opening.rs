@@ -253,8 +253,7 @@ fn a_closed_lock_that_was_moved_and_left_alone_vanishes_too() {
 /// Waits do end in a pause; grants wait for its end.
 #[test]
 fn a_delay_that_ends_in_a_pause_of_writes_serves_after_it() {
-    let primary = Server::builder().undressed().append_only().start();
-    let replica = start_companion(&primary);
+    let (primary, replica) = start_with_companion(Server::builder().append_only());
     let mut client = primary.admin();
     client.run("FLOCK.ACQUIRE k t PX 60000 DELAY 300").fence();
     let mut waiter = primary.enqueue("k", "FLOCK.ACQUIRE k u PX 600000 BLOCK 0");

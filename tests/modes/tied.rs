@@ -240,9 +240,7 @@ fn a_reload_unties_a_hold_until_it_is_tied_again() {
 
 /// A primary with AOF, and its replica with AOF too: to replicate in a pause ends the server.
 fn pair() -> (Server, Server) {
-    let primary = Server::builder().undressed().append_only().start();
-    let replica = start_companion(&primary);
-    (primary, replica)
+    start_with_companion(Server::builder().append_only())
 }
 
 #[test]
@@ -330,17 +328,8 @@ fn a_replica_knows_of_no_sessions_and_a_promoted_one_has_plain_leases() {
 fn a_demoted_primary_ends_no_holds_of_connections_that_close() {
     let (primary, replica) = pair();
     let (fence, holder) = tied(&primary, "");
-    let (mut client, mut successor) = (primary.admin(), replica.admin());
-    assert_eq!(
-        client.run(&format!("FAILOVER TO 127.0.0.1 {}", replica.port())),
-        OK
-    );
-    let role = |client: &mut Client| client.info("replication", "role");
-    eventually(
-        "the replica is the primary",
-        || role(&mut successor),
-        |role| role == "master",
-    );
+    let mut client = primary.admin();
+    let mut successor = fail_over(&primary, &replica);
     primary.wait_for_link();
     holder.close(&mut client);
     assert_agreement(&replica, &primary);

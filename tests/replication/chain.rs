@@ -1,8 +1,8 @@
 //! Proves that a chain of replicas knows all from its first link to its last, and that any of its links
 //! takes the primary's place.
 
+use crate::counting;
 use crate::support::*;
-use crate::{counting, promote};
 
 /// A primary, its replica, and that one's replica.
 #[track_caller]

@@ -2,7 +2,7 @@
 //! that it had written into its own file.
 
 use crate::support::*;
-use crate::{counting, promote, wait_for_own_file, wait_for_replicas};
+use crate::{counting, wait_for_own_file};
 
 #[test]
 fn a_replica_that_was_promoted_and_killed_comes_back_with_locks_and_register() {

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::support::*;
-use crate::{wait_for_own_file, wait_for_replicas};
+use crate::wait_for_own_file;
 
 fn primary() -> Server {
     Server::builder().undressed().start()
@@ -32,9 +32,7 @@ fn live(server: &Server, client: &mut Client) {
 
 #[test]
 fn a_replica_agrees_after_every_kind_of_transition() {
-    let server = primary();
-    // It ends itself at the first command that it cannot apply.
-    let replica = start_companion(&server);
+    let (server, replica) = start_with_companion(Server::builder());
     let mut client = server.client();
     live(&server, &mut client);
     assert_agreement(&server, &replica);
@@ -55,8 +53,7 @@ fn a_replica_that_comes_late_agrees_too() {
 
 #[test]
 fn a_lease_is_never_shorter_on_the_replica() {
-    let server = primary();
-    let replica = start_companion(&server);
+    let (server, replica) = start_with_companion(Server::builder());
     let mut client = server.client();
     for index in 0..50 {
         let key = format!("k{index}");
@@ -79,8 +76,7 @@ fn a_replica_of_a_replica_agrees() {
 
 #[test]
 fn a_replica_answers_questions_and_grants_nothing() {
-    let server = primary();
-    let replica = start_companion(&server);
+    let (server, replica) = start_with_companion(Server::builder());
     let mut client = server.client();
     client.run("FLOCK.ACQUIRE k tok PX 600000").fence();
     wait_for_replicas(&mut client, 1);
@@ -104,8 +100,7 @@ fn a_replica_answers_questions_and_grants_nothing() {
 
 #[test]
 fn no_client_may_send_effects_not_even_to_a_writable_replica() {
-    let server = primary();
-    let replica = start_companion(&server);
+    let (server, replica) = start_with_companion(Server::builder());
     let mut client = server.client();
     client.run("FLOCK.ACQUIRE k tok PX 600000").fence();
     wait_for_replicas(&mut client, 1);
@@ -127,8 +122,7 @@ fn no_client_may_send_effects_not_even_to_a_writable_replica() {
 /// that is on its way.
 #[test]
 fn a_replica_never_ends_a_lease_itself() {
-    let mut server = primary();
-    let replica = start_companion(&server);
+    let (mut server, replica) = start_with_companion(Server::builder());
     let mut client = server.client();
     let lease = Lease::take(&mut client, "k", "tok", 1_500, "");
     wait_for_replicas(&mut client, 1);
@@ -186,8 +180,7 @@ fn a_replicas_own_file_has_every_effect() {
 
 #[test]
 fn wait_covers_a_grant_from_the_queue() {
-    let server = primary();
-    let _replica = start_companion(&server);
+    let (server, _replica) = start_with_companion(Server::builder());
     let mut client = server.client();
     client.run("FLOCK.ACQUIRE k tok PX 600000").fence();
     let mut waiter = server.enqueue("k", "FLOCK.ACQUIRE k next PX 600000 BLOCK 0");

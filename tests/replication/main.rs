@@ -30,28 +30,13 @@ mod stream;
 mod transfer;
 mod upgrade;
 
-use support::{eventually, Builder, Client, Server};
+use support::{eventually, Builder, Server};
 
 /// Servers whose fences are counted, so that a test can tell the next one.
 fn counting() -> Builder {
     Server::builder()
         .undressed()
         .module_arguments("fence-source counter")
-}
-
-/// Waits until the replica has applied all that `client` wrote.
-#[track_caller]
-fn wait_for_replicas(client: &mut Client, replicas: i64) {
-    let acknowledged = client.run(&format!("WAIT {replicas} 20000")).int();
-    assert!(acknowledged >= replicas, "{acknowledged} of {replicas} replicas");
-}
-
-/// The replica leaves its primary; from now on it is one.
-#[track_caller]
-fn promote(replica: &Server) -> Client {
-    let mut client = replica.admin();
-    assert_eq!(client.run("REPLICAOF NO ONE"), "OK");
-    client
 }
 
 /// After a full synchronization a replica begins its file anew, with a rewrite.

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::counting;
 use crate::support::*;
-use crate::{counting, promote, wait_for_replicas};
 
 /// The grant is answered after it was flushed, which a busy disk may hold up. How punctual the end of
 /// a lease is, is measured elsewhere.
@@ -12,8 +12,7 @@ const BUSY_DISK: Duration = Duration::from_secs(5);
 
 #[test]
 fn after_promotion_holders_still_hold_and_leases_go_on() {
-    let mut server = Server::builder().undressed().start();
-    let replica = start_companion(&server);
+    let (mut server, replica) = start_with_companion(Server::builder());
     let mut client = server.client();
     let lease = Lease::take(&mut client, "k", "tok", 600_000, "LABEL here");
     wait_for_replicas(&mut client, 1);
@@ -28,8 +27,7 @@ fn after_promotion_holders_still_hold_and_leases_go_on() {
 
 #[test]
 fn a_lease_ends_on_time_at_the_new_primary() {
-    let mut server = Server::builder().undressed().start();
-    let replica = start_companion(&server);
+    let (mut server, replica) = start_with_companion(Server::builder());
     let mut client = server.client();
     let lease = Lease::take(&mut client, "k", "tok", 1_000, "");
     wait_for_replicas(&mut client, 1);
@@ -45,8 +43,7 @@ fn a_lease_ends_on_time_at_the_new_primary() {
 
 #[test]
 fn a_lease_that_was_over_before_the_promotion_ends_with_it() {
-    let mut server = Server::builder().undressed().start();
-    let replica = start_companion(&server);
+    let (mut server, replica) = start_with_companion(Server::builder());
     let mut client = server.client();
     let lease = Lease::take(&mut client, "k", "tok", 100, "");
     wait_for_replicas(&mut client, 1);
@@ -110,8 +107,7 @@ fn a_demoted_primary_answers_its_waiters() {
 
 #[test]
 fn a_planned_failover_loses_neither_holders_nor_fences() {
-    let server = Server::builder().undressed().append_only().start();
-    let replica = start_companion(&server);
+    let (server, replica) = start_with_companion(Server::builder().append_only());
     let mut client = server.client();
     let lease = Lease::take(&mut client, "k", "tok", 600_000, "");
     // Some leases end while the failover has all writes paused.
@@ -127,16 +123,7 @@ fn a_planned_failover_loses_neither_holders_nor_fences() {
             .fence();
     }
     let mut waiter = server.enqueue("k", "FLOCK.ACQUIRE k next PX 600000 BLOCK 0");
-    assert_eq!(
-        client.run(&format!("FAILOVER TO 127.0.0.1 {}", replica.port())),
-        "OK"
-    );
-    let mut successor = replica.admin();
-    eventually(
-        "the replica is the primary",
-        || successor.info("replication", "role"),
-        |role| role == "master",
-    );
+    let mut successor = fail_over(&server, &replica);
     assert_eq!(waiter.receive().error_word(), "UNBLOCKED");
     lease.assert_not_shorter(&mut successor, "k");
     eventually("short leases end", || successor.run("DBSIZE"), |keys| *keys == 1);

@@ -4,18 +4,10 @@
 use std::time::{Duration, Instant};
 
 use crate::support::*;
-use crate::wait_for_replicas;
-
-#[track_caller]
-fn start_pair() -> (Server, Server) {
-    let primary = Server::builder().undressed().start();
-    let replica = start_companion(&primary);
-    (primary, replica)
-}
 
 #[test]
 fn a_replica_shows_a_lock_in_the_form_that_its_primary_does_in_both_protocols() {
-    let (primary, replica) = start_pair();
+    let (primary, replica) = start_with_companion(Server::builder());
     let mut writer = primary.client();
     take_every_kind(&mut writer);
     wait_for_replicas(&mut writer, 1);
@@ -79,7 +71,7 @@ fn hide_times(reply: &mut Reply) {
 
 #[test]
 fn a_replica_knows_how_long_each_holder_has_and_nobody_who_waits() {
-    let (primary, replica) = start_pair();
+    let (primary, replica) = start_with_companion(Server::builder());
     let mut client = primary.client();
     let short = Lease::take(&mut client, "k", "a", 300_000, "SHARED");
     let long = Lease::take(&mut client, "k", "b", 600_000, "SHARED");
@@ -107,7 +99,7 @@ fn a_replica_knows_how_long_each_holder_has_and_nobody_who_waits() {
 /// The primary hangs, so that only the replica's own clock can tell.
 #[test]
 fn on_a_replica_a_lease_or_a_delay_that_is_over_reads_as_over() {
-    let (mut primary, replica) = start_pair();
+    let (mut primary, replica) = start_with_companion(Server::builder());
     let mut client = primary.client();
     let keeper = client.run("FLOCK.ACQUIRE shared keeper PX 600000 SHARED").fence();
     client.run("FLOCK.ACQUIRE opening lost PX 20 DELAY 2000").fence();
@@ -165,7 +157,7 @@ fn on_a_replica_a_lease_or_a_delay_that_is_over_reads_as_over() {
 
 #[test]
 fn a_replica_that_lost_its_primary_answers_unless_it_is_told_not_to() {
-    let (mut primary, replica) = start_pair();
+    let (mut primary, replica) = start_with_companion(Server::builder());
     let mut client = primary.client();
     client.run("FLOCK.ACQUIRE k tok PX 600000").fence();
     wait_for_replicas(&mut client, 1);

@@ -1,7 +1,6 @@
 //! Proves that a link that was cut goes on where it was, with all that happened meanwhile; or from the
 //! beginning, where too much did.
 
-use crate::promote;
 use crate::support::*;
 
 /// The least that servers keep of the stream for those who come back.

@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use crate::counting;
 use crate::support::*;
-use crate::{counting, promote};
 
 /// A lease that ends within the test, and after its receiver was promoted.
 const ENDING_MS: u64 = 4_000;

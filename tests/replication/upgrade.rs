@@ -6,7 +6,6 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::promote;
 use crate::support::*;
 
 /// The servers that `scripts/servers` fetched: in `FLOCK_SERVERS`, by default target/servers.

@@ -29,14 +29,17 @@ impl Caller {
         }
     }
 
-    /// Runs a command of plain words on the primary, whichever that is by then.
+    /// Runs a command of plain words on the primary, whichever that is by then. The question counts as sent
+    /// when it was sent to the one that answered.
     #[track_caller]
     pub fn insist(&mut self, line: &str) -> Heard {
         let start = Instant::now();
+        let mut was_lost = false;
         loop {
             if let Some(heard) = self.attempt(line, start) {
-                return heard;
+                return Heard { was_lost, ..heard };
             }
+            was_lost = true;
             assert!(start.elapsed() < HANG, "no answer within {HANG:?}: {line}");
             self.primary = None;
             thread::sleep(PAUSE);
@@ -67,6 +70,7 @@ impl Caller {
                         port,
                         sent,
                         received,
+                        was_lost: false,
                     });
                 }
                 None if named_primary(&mut self.sentinel) != Some(port) => return None,
@@ -74,15 +78,6 @@ impl Caller {
             }
         }
     }
-}
-
-/// An answer, of whom, and when.
-pub struct Heard {
-    pub reply: Reply,
-    pub port: u16,
-    /// When the question that was answered was sent.
-    pub sent: Instant,
-    pub received: Instant,
 }
 
 /// Whether it is what a primary says to the question, and no reason to ask another one.

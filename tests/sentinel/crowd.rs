@@ -5,7 +5,6 @@ use std::thread;
 use std::time::Duration;
 
 use crate::caller::Caller;
-use crate::history::History;
 use crate::support::*;
 
 const CALLERS: usize = 6;
@@ -53,7 +52,7 @@ impl Crowd {
             let key = KEYS[round % KEYS.len()];
             let token = format!("{index}:{round}");
             let acquire = format!("FLOCK.ACQUIRE {key} {token} PX {LEASE_MS} BLOCK 0");
-            self.history.record(key, &caller.insist(&acquire));
+            self.history.record(key, &token, &caller.insist(&acquire));
             self.granted[index].fetch_add(1, Ordering::Relaxed);
             thread::sleep(WORK);
             // 0 if the hold is not known there: lost, or over.

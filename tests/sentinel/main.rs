@@ -8,7 +8,7 @@
 //! | `partition.rs` | a primary that is cut off, and those who still talk to it |
 //! | `stage.rs` | the servers and their sentinels |
 //! | `caller.rs` | a client that follows the sentinels |
-//! | `crowd.rs`, `history.rs` | many callers, and all that they were told |
+//! | `crowd.rs` | many callers that take locks in turn |
 //! | `store.rs` | a storage that checks fences |
 
 #[path = "../support/mod.rs"]
@@ -17,7 +17,6 @@ mod support;
 mod caller;
 mod crowd;
 mod failover;
-mod history;
 mod partition;
 mod stage;
 mod store;

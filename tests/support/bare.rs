@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::build::Build;
+use super::builder::free_port;
 use super::client::{Client, Protocol};
 use super::process::{Failure, Process, Program};
-use super::server::free_port;
 
 pub struct BareServer {
     process: Process,

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Once;
 
-use super::server::{Builder, Server};
+use super::builder::Builder;
+use super::server::Server;
 
 const SHIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/wall_clock.c");
 /// In the server's directory, by the shim's own account.

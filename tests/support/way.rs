@@ -1,8 +1,9 @@
 //! The ways to the disk and back.
 
+use super::builder::Builder;
 use super::client::Client;
 use super::eventually::eventually;
-use super::server::{Builder, Server};
+use super::server::Server;
 use super::OK;
 
 /// A way to the disk and back.

@@ -2,7 +2,7 @@
 
 use super::{count_up, judge, start_storage, take_flock, take_hand_made};
 use crate::plain;
-use crate::support::{eventually, Client, Server};
+use crate::support::{eventually, promote, Client, Server};
 
 /// What the replica has seen of the counter when the link is cut.
 const FENCES_BEFORE: i64 = 32;
@@ -20,13 +20,6 @@ fn cut_off(replica: &Server) {
         || client.info("replication", "master_link_status"),
         |status| status == "down",
     );
-}
-
-#[track_caller]
-fn promote(replica: &Server) -> Client {
-    let mut client = replica.admin();
-    assert_eq!(client.run("REPLICAOF NO ONE"), "OK");
-    client
 }
 
 /// The replica is cut off, `before` happens on the primary alone, the primary dies, and the replica takes its place.

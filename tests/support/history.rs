@@ -1,22 +1,33 @@
 //! All fences that clients were told, lock by lock, and what must hold of them whatever befell the
-//! cluster meanwhile.
+//! servers meanwhile.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
-use crate::rover::Heard;
+use super::reply::Reply;
 
-/// Somebody was told that it holds a lock.
-#[derive(Clone, Debug)]
-pub struct Told {
-    pub token: String,
-    pub fence: i64,
-    /// By which node.
+/// An answer, and how it came about.
+pub struct Heard {
+    pub reply: Reply,
+    /// The server that gave it.
     pub port: u16,
-    /// When it asked, and when it heard.
+    /// When the question was sent. Of one that was sent several times that is any of them up to the one that
+    /// was answered: the later it is, the more the history demands.
     pub sent: Instant,
     pub received: Instant,
+    /// An earlier attempt went without an answer, and may have had its effect.
+    pub was_lost: bool,
+}
+
+/// Somebody was told that it holds a lock.
+#[derive(Debug)]
+struct Told {
+    token: String,
+    fence: i64,
+    port: u16,
+    sent: Instant,
+    received: Instant,
 }
 
 #[derive(Default)]
@@ -25,39 +36,34 @@ pub struct History {
 }
 
 impl History {
-    /// Records an answer to FLOCK.ACQUIRE, and returns its fence.
+    /// Records the answer to a token's FLOCK.ACQUIRE: one for each token.
     #[track_caller]
-    pub fn record(&self, key: &str, token: &str, heard: &Heard) -> i64 {
-        let fence = heard.reply.fence();
+    pub fn record(&self, key: &str, token: &str, heard: &Heard) {
         let told = Told {
             token: token.to_owned(),
-            fence,
+            fence: heard.reply.fence(),
             port: heard.port,
             sent: heard.sent,
             received: heard.received,
         };
-        let mut locks = self.locks.lock().expect("the history");
-        locks.entry(key.to_owned()).or_default().push(told);
-        fence
+        self.locks().entry(key.to_owned()).or_default().push(told);
     }
 
     /// How many were told of a lock's grant, of those who asked after `since`.
     pub fn count_since(&self, key: &str, since: Instant) -> usize {
-        let locks = self.locks.lock().expect("the history");
+        let locks = self.locks();
         let told = locks.get(key).into_iter().flatten();
         told.filter(|told| told.sent > since).count()
     }
 
     pub fn count(&self) -> usize {
-        let locks = self.locks.lock().expect("the history");
-        locks.values().map(Vec::len).sum()
+        self.locks().values().map(Vec::len).sum()
     }
 
     /// No fence goes back, and none is told twice.
     #[track_caller]
     pub fn assert_fences_grow(&self) {
-        let locks = self.locks.lock().expect("the history");
-        for (key, told) in locks.iter() {
+        for (key, told) in self.locks().iter() {
             for (index, first) in told.iter().enumerate() {
                 for second in &told[index + 1..] {
                     assert_in_order(key, first, second);
@@ -66,16 +72,18 @@ impl History {
             }
         }
     }
+
+    fn locks(&self) -> MutexGuard<'_, HashMap<String, Vec<Told>>> {
+        self.locks.lock().expect("the history")
+    }
 }
 
-/// Whoever asks after another was told gets a greater fence. For those who were waiting already that
-/// holds if the same node granted both: these are exclusive locks, whose grants follow each other.
-/// Of two nodes, one may have granted what a failover lost before its answer was read.
+/// Whoever asks after another was told gets a greater fence, whichever server is asked. For those who were
+/// waiting already that holds if the same server granted both: these are exclusive locks, whose grants follow
+/// each other. Of two servers, which may both be primaries for a moment, one may have granted what a failover
+/// lost before its answer was read.
 #[track_caller]
 fn assert_in_order(key: &str, first: &Told, second: &Told) {
-    if first.token == second.token {
-        return;
-    }
     assert_ne!(first.fence, second.fence, "{key}: {first:?} and {second:?}");
     let is_after = second.sent > first.received;
     let is_next = second.port == first.port && second.received > first.received;

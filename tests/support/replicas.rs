@@ -1,0 +1,45 @@
+//! A primary and its replica: started, in step, and one in the other's place.
+
+use super::builder::Builder;
+use super::client::Client;
+use super::dress::start_companion;
+use super::eventually::eventually;
+use super::reply::OK;
+use super::server::Server;
+
+/// A primary of this kind, and its companion.
+#[track_caller]
+pub fn start_with_companion(primary: Builder) -> (Server, Server) {
+    let primary = primary.undressed().start();
+    let companion = start_companion(&primary);
+    (primary, companion)
+}
+
+/// Waits until so many replicas have applied all that `client` wrote.
+#[track_caller]
+pub fn wait_for_replicas(client: &mut Client, replicas: i64) {
+    let acknowledged = client.run(&format!("WAIT {replicas} 20000")).int();
+    assert!(acknowledged >= replicas, "{acknowledged} of {replicas} replicas");
+}
+
+/// The replica leaves its primary; from now on it is one.
+#[track_caller]
+pub fn promote(replica: &Server) -> Client {
+    let mut client = replica.admin();
+    assert_eq!(client.run("REPLICAOF NO ONE"), OK);
+    client
+}
+
+/// A planned failover: the two change places, without a loss.
+#[track_caller]
+pub fn fail_over(primary: &Server, replica: &Server) -> Client {
+    let line = format!("FAILOVER TO 127.0.0.1 {}", replica.port());
+    assert_eq!(primary.admin().run(&line), OK);
+    let mut successor = replica.admin();
+    eventually(
+        "the replica is the primary",
+        || successor.info("replication", "role"),
+        |role| role == "master",
+    );
+    successor
+}
