@@ -1,6 +1,7 @@
 //! What the server lets a module do at some moment: reply, propagate, look around.
 
 use std::ffi::{c_int, CStr};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use redis_module::raw;
 
@@ -229,7 +230,8 @@ pub fn monotonic_micros() -> u64 {
     unsafe { read() }
 }
 
-/// The server's wall clock, in microseconds since 1970; before 7.2, in whole milliseconds.
+/// The server's wall clock, in microseconds since 1970. Before 7.2 it tells only milliseconds; the
+/// digits below are the operating system's.
 pub fn wall_micros() -> u64 {
     let micros = match api_if_present!(RedisModule_Microseconds) {
         // SAFETY: the function takes nothing and reads a clock.
@@ -239,9 +241,15 @@ pub fn wall_micros() -> u64 {
             // SAFETY: as above.
             let ms: i64 = unsafe { read() };
             ms.saturating_mul(1000)
+                .saturating_add(micros_below_the_millisecond())
         }
     };
     u64::try_from(micros).unwrap_or(0)
+}
+
+fn micros_below_the_millisecond() -> i64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+    since_1970.map_or(0, |time| i64::from(time.subsec_micros() % 1000))
 }
 
 /// Writes a line to the server's log. A NUL in it would end it early, so it becomes a space.

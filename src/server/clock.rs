@@ -1,4 +1,4 @@
-//! The server's clocks. The module never asks the operating system for the time itself: where a
+//! The server's clocks. The module does not ask the operating system for the time itself: where a
 //! test or an operator shifts the server's clock, flock goes with it.
 
 use crate::ffi::context::{monotonic_micros, wall_micros};

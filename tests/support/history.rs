@@ -84,7 +84,10 @@ impl History {
 /// lost before its answer was read.
 #[track_caller]
 fn assert_in_order(key: &str, first: &Told, second: &Told) {
-    assert_ne!(first.fence, second.fence, "{key}: {first:?} and {second:?}");
+    assert_ne!(
+        first.fence, second.fence,
+        "{key}: a fence was told twice: {first:?} and {second:?}"
+    );
     let is_after = second.sent > first.received;
     let is_next = second.port == first.port && second.received > first.received;
     if is_after || is_next {
