@@ -34,7 +34,7 @@ pub enum FenceSource {
     Counter,
 }
 
-/// How far ahead of its clock a server begins, in microseconds.
+/// How far ahead of its clock a server begins that takes over from another, in microseconds.
 pub const LEAD_US: u64 = 1_000_000;
 
 /// The last fence of this server. It only ever grows, and survives FLUSHALL.
@@ -55,12 +55,12 @@ impl Register {
         }
     }
 
-    /// This server decides from now on, at its start or in the place of another: its fences by the
-    /// clock begin [`LEAD_US`] ahead.
+    /// This server decides from now on, in the place of another: its fences by the clock begin
+    /// [`LEAD_US`] ahead.
     ///
-    /// So they are greater than those that were lost with the other or are still issued by it, which
-    /// may not have heard of its successor, for so long; and by so much may the clock be behind.
-    pub fn begin(&mut self, wall_us: u64) {
+    /// So for that long they are greater than those that the other still issues, which may not have
+    /// heard of its successor; and by that much may this clock be behind the other's.
+    pub fn take_over(&mut self, wall_us: u64) {
         self.begin = wall_us.saturating_add(LEAD_US);
     }
 
@@ -69,8 +69,8 @@ impl Register {
         self.last
     }
 
-    /// The next fence: `max(last + 1, above + 1, wall clock)`, where the wall clock is not before
-    /// its beginning.
+    /// The next fence: `max(last + 1, above + 1, wall clock)`, and above what
+    /// [`Register::take_over`] has begun with.
     ///
     /// After an `ABOVE` near 2^53 it counts on past what a double holds exactly, rather than
     /// refuse every lock of the server because one caller named a large number.
@@ -103,19 +103,19 @@ mod tests {
     }
 
     #[test]
-    fn a_server_begins_ahead_of_its_clock_until_that_has_caught_up() {
+    fn a_server_that_takes_over_begins_ahead_of_its_clock_until_that_has_caught_up() {
         let mut register = Register::new(FenceSource::Clock);
-        register.begin(1_000);
+        register.take_over(1_000);
         assert_eq!(register.last(), 0, "nothing is issued yet");
         assert_eq!(register.next(0, 1_000).get(), LEAD_US + 1_000);
         assert_eq!(register.next(0, 2_000).get(), LEAD_US + 1_001);
         assert_eq!(register.next(0, LEAD_US + 5_000).get(), LEAD_US + 5_000);
-        register.begin(500);
+        register.take_over(500);
         let next = register.next(0, LEAD_US + 5_000).get();
-        assert_eq!(next, LEAD_US + 5_001, "no beginning lowers a fence");
+        assert_eq!(next, LEAD_US + 5_001, "to take over lowers no fence");
 
         let mut counter = Register::new(FenceSource::Counter);
-        counter.begin(1_000);
+        counter.take_over(1_000);
         assert_eq!(counter.next(0, 1_000).get(), 1);
     }
 

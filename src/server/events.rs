@@ -24,7 +24,7 @@ impl Events for ServerEvents {
             state.is_primary = is_primary;
             state.followers.appear();
             match is_primary {
-                true => state.engine.fences.begin(clock::now().wall_us),
+                true => state.engine.fences.take_over(clock::now().wall_us),
                 false => state.engine.dismiss_all(None, Answer::Unblocked),
             }
             state.take_effects()

@@ -3,7 +3,7 @@
 use super::events::ServerEvents;
 use super::metrics::FlockInfo;
 use super::quirks::Quirks;
-use super::{alarm, clock, settings, state};
+use super::{alarm, settings, state};
 use crate::ffi::context::{log, Flags, Level};
 use crate::ffi::module::Server;
 use crate::ffi::{data_type, events, info, Ctx, Str};
@@ -17,7 +17,6 @@ pub fn load(ctx: &Ctx, server: &Server, args: &[Str]) -> Result<(), String> {
         state.is_primary = !Flags::of_server().is_replica();
         state.is_cluster = Flags::of_server().is_cluster();
         state.quirks = quirks;
-        state.engine.fences.begin(clock::now().wall_us);
         state.todo.check_settings = true;
         state.todo.check_followers = true;
     });

@@ -44,21 +44,6 @@ fn a_replica_that_was_promoted_and_killed_comes_back_with_locks_and_register() {
     }
 }
 
-/// It had begun ahead of its clock, and does so again, for it cannot know what it has lost.
-#[test]
-fn a_replica_that_was_promoted_and_lost_everything_still_grants_greater_fences() {
-    let server = Server::builder().undressed().start();
-    let mut replica = server.start_replica(Server::builder());
-    let mut client = promote(&replica);
-    assert_eq!(client.run("CONFIG REWRITE"), OK);
-    let last = client.run("FLOCK.ACQUIRE k tok PX 600000").fence();
-    replica.kill9();
-    replica.restart();
-    let mut client = replica.admin();
-    assert_eq!(client.run("EXISTS k"), 0, "nothing was kept");
-    assert!(client.run("FLOCK.ACQUIRE k tok PX 600000").fence() > last);
-}
-
 /// Effects carry the time of the machine that sent them, and the file of a replica is read by another one.
 #[test]
 fn a_lease_that_was_followed_is_not_cut_short_by_the_clock_of_the_machine_that_is_gone() {

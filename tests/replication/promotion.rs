@@ -91,7 +91,7 @@ fn whoever_a_new_primary_grants_has_a_greater_fence_than_whoever_the_old_one_sti
         let mut client = promote(&new);
         let first = grant(&mut client);
         assert!(first > known, "{ahead_ms} ms ahead");
-        // A server begins 1 s ahead of its clock.
+        // Whoever takes over begins 1 s ahead of its clock.
         while start.elapsed() < Duration::from_millis(300) {
             let late = grant(&mut overtaken);
             let is_soon = start.elapsed() < Duration::from_millis(550);
