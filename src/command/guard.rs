@@ -75,8 +75,9 @@ fn guard(ctx: &Ctx, key: &Str, token: &Str, command: &[Str]) -> Result<(), Error
             Err(errors::NOT_HELD)
         }
     })?;
+    let denies_with_err = state::with(|state| state.quirks.denies_with_err);
     let _guarding = Guarding::begin();
-    match call::run_for_client(ctx, command, !is_of_scripts(&name)) {
+    match call::run_for_client(ctx, command, !is_of_scripts(&name), denies_with_err) {
         true => Ok(()),
         false => Err(errors::NOT_RUN),
     }

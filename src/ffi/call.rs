@@ -168,7 +168,9 @@ pub fn command_flags(ctx: &Ctx, name: &[u8]) -> Option<Vec<String>> {
 /// `as_script`: with the checks that the server makes for commands of a script, in place of those
 /// it makes for commands of a client: a replica's data, too few replicas, a full disk. Commands that
 /// run scripts are exempt, for the server makes these checks inside.
-pub fn run_for_client(ctx: &Ctx, command: &[Str], as_script: bool) -> bool {
+///
+/// `denies_with_err`: the server says ERR where it denies the user something, and any client is told NOPERM.
+pub fn run_for_client(ctx: &Ctx, command: &[Str], as_script: bool, denies_with_err: bool) -> bool {
     let Some((name, args)) = command.split_first() else {
         return false;
     };
@@ -189,7 +191,7 @@ pub fn run_for_client(ctx: &Ctx, command: &[Str], as_script: bool) -> bool {
     let Some(reply) = Reply::of(ctx, &name, &params.strings(args)) else {
         return false;
     };
-    if let Some(error) = amended_error(ctx, &reply) {
+    if let Some(error) = amended_error(ctx, &reply, denies_with_err) {
         ctx.reply_error(&error);
         return true;
     }
@@ -199,12 +201,14 @@ pub fn run_for_client(ctx: &Ctx, command: &[Str], as_script: bool) -> bool {
 }
 
 /// The error that stands for a reply, where the server has spoilt it.
-fn amended_error(ctx: &Ctx, reply: &Reply) -> Option<CString> {
+fn amended_error(ctx: &Ctx, reply: &Reply, denies_with_err: bool) -> Option<CString> {
     let kind = api!(RedisModule_CallReplyType);
     // SAFETY: the reply is alive.
     let kind: c_int = unsafe { kind(reply.0) };
     if kind == raw::REDISMODULE_REPLY_ERROR as c_int {
-        // Redis 7.0 has words of its own for what any client is told as NOPERM.
+        if !denies_with_err {
+            return None;
+        }
         let text = reply.root().text()?;
         let refusal = text.strip_prefix("ERR acl verification failed")?;
         return CString::new(format!("NOPERM acl verification failed{refusal}")).ok();

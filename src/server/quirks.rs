@@ -11,6 +11,9 @@ pub struct Quirks {
     /// Redis 7.0: in the same case the client gets no answer at all. Closing its connection at
     /// least tells it so.
     pub close_unanswered: bool,
+    /// Redis 7.0: where a user is denied a command that a module runs, the error says `ERR acl
+    /// verification failed` in place of `NOPERM`.
+    pub denies_with_err: bool,
     /// Valkey 8.1 to 9.1: whoever moves or copies a key to another database stays there, if a
     /// module follows such events: a client, and on a replica the link to its primary (fixed by
     /// Valkey's #4024; 9.1.2 has the fix). Without the events, a lock that was renamed or moved
@@ -25,6 +28,7 @@ impl Quirks {
         Quirks {
             must_not_unblock: release[..2] == [7, 2],
             close_unanswered: release[..2] == [7, 0],
+            denies_with_err: release[..2] == [7, 0],
             must_not_follow_moves: is_valkey && ([8, 1, 0]..[9, 1, 2]).contains(&release),
         }
     }
@@ -41,7 +45,8 @@ mod tests {
 
     #[test]
     fn each_quirk_is_that_of_the_versions_that_have_it() {
-        assert!(quirks("redis", "7.0.15").close_unanswered);
+        let oldest = quirks("redis", "7.0.15");
+        assert!(oldest.close_unanswered && oldest.denies_with_err);
         assert!(quirks("redis", "7.2.6").must_not_unblock && quirks("valkey", "7.2.9").must_not_unblock);
         for (name, version) in [
             ("redis", "7.4.1"),
@@ -50,8 +55,13 @@ mod tests {
             ("valkey", "9.1.2"),
         ] {
             let quirks = quirks(name, version);
-            let any = quirks.must_not_unblock || quirks.close_unanswered || quirks.must_not_follow_moves;
-            assert!(!any, "{name} {version}");
+            let any = [
+                quirks.must_not_unblock,
+                quirks.close_unanswered,
+                quirks.denies_with_err,
+                quirks.must_not_follow_moves,
+            ];
+            assert!(!any.contains(&true), "{name} {version}");
         }
         for version in ["8.1.0", "8.1.1", "9.0.3", "9.1.1"] {
             assert!(quirks("valkey", version).must_not_follow_moves, "{version}");

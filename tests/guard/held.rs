@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::support::*;
-use crate::{guard, holding, holding_in_both, holding_on, NOT_HELD};
+use crate::{guard, guard_words, holding, holding_in_both, holding_on, NOT_HELD};
 
 /// Under the guard of `token` nothing runs.
 #[track_caller]
@@ -270,6 +270,47 @@ fn a_guarded_write_aborts_a_transaction_that_watches_its_key_and_not_the_locks()
         watcher.run("MULTI");
         watcher.run("PING");
         assert_eq!(watcher.run("EXEC") == NIL, aborts, "{watched}: {line}");
+    }
+}
+
+/// Whoever guards with a token was told of its grant, also where the waiting connection was closed before the reply.
+#[test]
+fn a_grant_under_which_a_command_ran_is_not_taken_back() {
+    let (server, mut client) = holding();
+    let mut waiter = server.admin();
+    let kill = format!("CLIENT KILL ID {}", waiter.id());
+    waiter.send_line("FLOCK.ACQUIRE lock next PX 600000 BLOCK 0");
+    eventually("it waits", || client.waiters("lock"), |waiters| *waiters == 1);
+    let guarded = "FLOCK.GUARD lock next SET data 1";
+    let replies = client.transaction(&["FLOCK.RELEASE lock tok", guarded, &kill]);
+    assert_eq!(replies[1], OK);
+    // Its fence or the end, whichever the server came to first.
+    waiter.receive();
+    assert_eq!(client.run("FLOCK.GUARD lock next GET data"), "1");
+    assert_eq!(client.stat("grants_undelivered"), 0);
+    assert_eq!(client.run("FLOCK.RELEASE lock next"), 1);
+}
+
+#[test]
+fn a_guarded_read_is_tracked_for_its_client() {
+    if !Build::get().is_since((8, 0), (8, 0)) {
+        println!("skipped: this server does not track what modules read for a client");
+        return;
+    }
+    let (server, mut client) = holding();
+    let mut listener = server.admin();
+    let line = format!("CLIENT TRACKING ON REDIRECT {}", listener.id());
+    listener.run("SUBSCRIBE __redis__:invalidate");
+    assert_eq!(client.run(&line), OK);
+    let script = "return redis.call('GET', KEYS[1])";
+    for (index, guarded) in [vec!["GET", "data"], vec!["EVAL", script, "1", "data"]]
+        .into_iter()
+        .enumerate()
+    {
+        guard_words(&mut client, &guarded);
+        server.admin().call(("SET", "data", index));
+        let heard = listener.receive();
+        assert_eq!(heard.items()[2].items()[0], "data", "{guarded:?}: {heard:?}");
     }
 }
 

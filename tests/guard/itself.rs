@@ -104,8 +104,10 @@ fn a_guarded_acquire_never_waits() {
 #[test]
 fn session_is_refused_or_bound_to_nothing_that_outlives_the_call() {
     holding_in_both(|_, client| {
-        let reply = guard(client, "FLOCK.ACQUIRE free tok PX 600000 SESSION");
-        assert_eq!(reply.error_word(), "ERR", "{reply:?}");
+        let line = "FLOCK.GUARD lock tok FLOCK.ACQUIRE free tok PX 600000 SESSION";
+        for reply in [client.run(line), client.transaction(&[line]).remove(0)] {
+            assert_eq!(reply.error_word(), "ERR", "{reply:?}");
+        }
         assert_eq!(client.run("EXISTS free"), 0);
     });
 }

@@ -136,6 +136,18 @@ fn command_getkeysandflags_says_that_the_lock_is_only_read() {
     }
 }
 
+/// So that who asks once for all commands, as cluster clients do, knows that there may be more keys.
+#[test]
+fn command_info_says_that_the_lock_is_only_read_and_not_the_only_key() {
+    let server = Server::start();
+    let info = server.client().run("COMMAND INFO FLOCK.GUARD");
+    let flags = info.items()[0].items()[8].items()[0].field("flags");
+    let flags: Vec<_> = flags.items().iter().map(Reply::text).collect();
+    for flag in ["RO", "incomplete"] {
+        assert!(flags.iter().any(|own| own == flag), "{flag}: {flags:?}");
+    }
+}
+
 #[test]
 fn in_a_cluster_lock_and_keys_are_of_one_slot() {
     let node = cluster::start_alone();

@@ -89,6 +89,8 @@ const REFUSED: &[&str] = &[
     "NOSUCH",
     "NOSUCH lock tok",
     "NO\r\nSUCH",
+    "SET\0 data after",
+    "SELECT\0x 1",
     "GET",
     "GET a b",
     "SET data",
@@ -187,6 +189,15 @@ fn upper_and_lower_case_are_the_same() {
 #[test]
 fn what_is_internal_unknown_or_incomplete_is_an_error_and_nothing_changes() {
     assert_nothing_changes(REFUSED, guarded, check_error);
+}
+
+#[test]
+fn what_is_unknown_is_called_unknown() {
+    let lines = ["NOSUCH", "nosuch lock tok", "FLOCK.NOSUCH lock"];
+    assert_nothing_changes(&lines, guarded, |line, reply| {
+        let text = reply.error_text().to_lowercase();
+        assert!(text.starts_with("err unknown"), "{line}: {reply:?}");
+    });
 }
 
 #[test]

@@ -108,6 +108,19 @@ fn an_error_of_each_kind_is_unchanged() {
     }
 }
 
+/// Redis 7.0 itself begins a true denial like that, and there flock says NOPERM.
+#[test]
+fn an_error_that_a_script_words_like_a_denial_is_unchanged() {
+    if !Build::get().is_since((7, 2), (7, 2)) {
+        println!("skipped: on this server it is taken for a denial");
+        return;
+    }
+    for protocol in PROTOCOLS {
+        let body = b"return redis.error_reply('ERR acl verification failed, or so')";
+        Scene::start(protocol).assert_same(&[b"EVAL", body, b"0"]);
+    }
+}
+
 #[test]
 fn the_reply_of_each_kind_of_write_is_unchanged() {
     for protocol in PROTOCOLS {

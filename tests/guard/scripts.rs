@@ -105,12 +105,19 @@ fn a_guarded_script_that_may_only_read_cannot_write() {
             &["EVAL_RO", "return redis.call('GET', KEYS[1])", "1", "data"],
         );
         assert_eq!(read, "before");
+        let sha = client
+            .call(("SCRIPT", "LOAD", "return redis.call('GET', KEYS[1])"))
+            .text();
+        assert_eq!(guard_words(client, &["EVALSHA_RO", &sha, "1", "data"]), "before");
         for body in [
             "return redis.call('SET', KEYS[1], 'after')",
             "return redis.call('FLOCK.RELEASE', 'lock', 'tok')",
             "return redis.call('FLOCK.ACQUIRE', 'other', 'tok', 'PX', '1000')",
         ] {
             let reply = guard_words(client, &["EVAL_RO", body, "1", "data"]);
+            assert!(matches!(reply, Reply::Error(_)), "{body}: {reply:?}");
+            let sha = client.call(("SCRIPT", "LOAD", body)).text();
+            let reply = guard_words(client, &["EVALSHA_RO", &sha, "1", "data"]);
             assert!(matches!(reply, Reply::Error(_)), "{body}: {reply:?}");
         }
         assert_eq!(client.run("GET data"), "before");
