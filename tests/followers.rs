@@ -70,14 +70,7 @@ fn an_append_only_file_that_begins_under_load_misses_nothing() {
             admin.transaction(&["CONFIG SET appendonly yes", "FLOCK.ACQUIRE first tok PX 600000"]);
         assert_eq!(turned_on[0], OK);
         turned_on[1].fence();
-        eventually(
-            "the first append-only file is complete",
-            || {
-                admin.info("persistence", "aof_rewrite_in_progress")
-                    + &admin.info("persistence", "aof_rewrite_scheduled")
-            },
-            |in_progress_and_scheduled| in_progress_and_scheduled == "00",
-        );
+        wait_for_own_file(&mut admin);
         let grants = admin.stat("grants");
         eventually(
             "the load goes on",

@@ -185,10 +185,7 @@ impl Run {
 fn assert_what_was_written_can_be_read(mut server: Server) {
     let mut admin = server.admin();
     let fence = admin.run("FLOCK.INFO last").field("fence").fence();
-    // In this order: what was scheduled is in progress next, behind a snapshot that runs.
-    for name in ["aof_rewrite_scheduled", "aof_rewrite_in_progress"] {
-        eventually(name, || admin.info("persistence", name), |value| value == "0");
-    }
+    wait_for_own_file(&mut admin);
     server.kill9();
     server.restart();
     let mut client = server.admin();

@@ -155,11 +155,7 @@ fn locks_that_come_and_go_during_a_rewrite_are_not_lost() {
         client.run("BGREWRITEAOF");
         client.run("FLOCK.RELEASE gone tok");
         let during = client.run("FLOCK.ACQUIRE during tok PX 600000").fence();
-        eventually(
-            "the rewrite ends",
-            || client.info("persistence", "aof_rewrite_in_progress"),
-            |running| running == "0",
-        );
+        wait_for_own_file(&mut client);
         server.kill9();
         server.restart();
         let mut client = server.admin();

@@ -126,11 +126,7 @@ fn turning_the_append_only_file_on_later_keeps_the_register() {
         let mut client = server.client();
         let last = take_and_release(&mut client, 3);
         assert_eq!(client.run("CONFIG SET appendonly yes"), OK);
-        eventually(
-            "the append-only file is on",
-            || ["aof_enabled", "aof_rewrite_in_progress"].map(|field| client.info("persistence", field)),
-            |[enabled, running]| enabled == "1" && running == "0",
-        );
+        wait_for_own_file(&mut client);
         assert_eq!(client.run("CONFIG REWRITE"), OK);
         server.kill9();
         server.restart();

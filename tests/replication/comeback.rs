@@ -1,8 +1,8 @@
 //! Proves that a promoted replica that loses its power comes back, as the primary that it was, with all
 //! that it had written into its own file.
 
+use crate::counting;
 use crate::support::*;
-use crate::{counting, wait_for_own_file};
 
 #[test]
 fn a_replica_that_was_promoted_and_killed_comes_back_with_locks_and_register() {
@@ -10,7 +10,7 @@ fn a_replica_that_was_promoted_and_killed_comes_back_with_locks_and_register() {
         let mut server = counting().start();
         let builder = counting().append_only().set("aof-use-rdb-preamble", preamble);
         let mut replica = server.start_replica(builder);
-        wait_for_own_file(&replica);
+        wait_for_own_file(&mut replica.admin());
         let mut client = server.client();
         take_every_kind(&mut client);
         let followed = Lease::take(&mut client, "followed", "tok", 600_000, "LABEL before");
@@ -50,7 +50,7 @@ fn a_lease_that_was_followed_is_not_cut_short_by_the_clock_of_the_machine_that_i
     let mut server = start_with_wall_clock(Server::builder());
     step_wall_clock(&server, -3_600);
     let mut replica = server.start_replica(Server::builder().append_only());
-    wait_for_own_file(&replica);
+    wait_for_own_file(&mut replica.admin());
     let mut client = server.client();
     let lease = Lease::take(&mut client, "k", "tok", 600_000, "");
     wait_for_replicas(&mut client, 1);

@@ -2,7 +2,6 @@
 //! those who have this grant: also one from the queue, which somebody else's command brought, or none.
 
 use crate::support::*;
-use crate::wait_for_own_file;
 
 /// Enough for a replica that is there, and short enough to wait for one that is not.
 const IN_VAIN_MS: u64 = 300;
@@ -102,7 +101,7 @@ fn waitaof_counts_the_files_that_have_a_grant() {
         return;
     }
     let mut replica = server.start_replica(Server::builder().append_only());
-    wait_for_own_file(&replica);
+    wait_for_own_file(&mut replica.admin());
     let mut client = server.client();
     client.run("FLOCK.ACQUIRE k tok PX 600000").fence();
     let fsynced = |client: &mut Client, replicas: i64, within_ms: u64| {

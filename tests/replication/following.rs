@@ -4,7 +4,6 @@
 use std::time::{Duration, Instant};
 
 use crate::support::*;
-use crate::wait_for_own_file;
 
 fn primary() -> Server {
     Server::builder().undressed().start()
@@ -151,7 +150,7 @@ fn a_replica_never_ends_a_lease_itself() {
 fn a_replicas_own_file_has_every_effect() {
     let server = primary();
     let mut replica = server.start_replica(Server::builder().append_only());
-    wait_for_own_file(&replica);
+    wait_for_own_file(&mut replica.admin());
     let mut client = server.client();
     let lease = Lease::take(&mut client, "k", "tok", 600_000, "LABEL here");
     client

@@ -30,25 +30,11 @@ mod stream;
 mod transfer;
 mod upgrade;
 
-use support::{eventually, Builder, Server};
+use support::{Builder, Server};
 
 /// Servers whose fences are counted, so that a test can tell the next one.
 fn counting() -> Builder {
     Server::builder()
         .undressed()
         .module_arguments("fence-source counter")
-}
-
-/// After a full synchronization a replica begins its file anew, with a rewrite.
-#[track_caller]
-fn wait_for_own_file(replica: &Server) {
-    let mut admin = replica.admin();
-    eventually(
-        "the replica has a file of its own",
-        || {
-            let fields = ["aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"];
-            fields.map(|field| admin.info("persistence", field))
-        },
-        |state| state.each_ref().map(String::as_str) == ["1", "0", "0"],
-    );
 }
