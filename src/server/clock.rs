@@ -1,5 +1,6 @@
-//! The server's clocks. The module does not ask the operating system for the time itself: where a
-//! test or an operator shifts the server's clock, flock goes with it.
+//! The server's clocks. The module does not ask the operating system for the time itself, but for the
+//! digits that a server before 7.2 does not tell: where a test or an operator shifts the server's
+//! clock, flock goes with it.
 
 use crate::ffi::context::{monotonic_micros, wall_micros};
 use crate::lock::{Instant, Now};

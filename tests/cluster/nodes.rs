@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::stage::{on_stage, Staged};
-use crate::support::cluster::{id_of, wait_until_they_agree, SLOTS};
+use crate::support::cluster::{id_of, introduce, wait_until_they_agree, SLOTS};
 use crate::support::*;
 
 pub const SHARDS: usize = 3;
@@ -71,7 +71,7 @@ impl Cluster {
             let line = format!("CLUSTER ADDSLOTSRANGE {} {}", slots.start, slots.end - 1);
             assert_eq!(node.admin().run(&line), OK);
         }
-        self.introduce_all();
+        introduce(&self.nodes.iter().collect::<Vec<_>>());
         for (primary, replica) in self.nodes[..SHARDS].iter().zip(&self.nodes[SHARDS..]) {
             let line = format!("CLUSTER REPLICATE {}", id_of(primary));
             assert_eq!(replica.admin().run(&line), OK);
@@ -80,31 +80,6 @@ impl Cluster {
             replica.wait_for_link();
         }
         self.wait_until_all_is_well();
-    }
-
-    /// Everybody meets everybody: quicker than to wait until word has gone round.
-    #[track_caller]
-    fn introduce_all(&self) {
-        for (index, node) in self.nodes.iter().enumerate() {
-            let bus = node
-                .admin()
-                .run("CONFIG GET cluster-port")
-                .field("cluster-port")
-                .text();
-            let line = format!("CLUSTER MEET 127.0.0.1 {} {bus}", node.port());
-            for earlier in &self.nodes[..index] {
-                assert_eq!(earlier.admin().run(&line), OK);
-            }
-        }
-        let count = self.nodes.len();
-        for node in &self.nodes {
-            let mut admin = node.admin();
-            eventually(
-                "all nodes know each other",
-                || admin.run("CLUSTER NODES").text(),
-                |nodes| nodes.lines().count() == count && !nodes.contains("handshake"),
-            );
-        }
     }
 
     pub fn ports(&self) -> Vec<u16> {

@@ -121,12 +121,7 @@ impl Stage {
             |named| named.iter().all(|port| *port == named[0]) && self.follower_at(named[0]).is_some(),
         );
         let successor = self.follower_at(named[0]).expect("one of the servers");
-        let mut admin = successor.admin();
-        eventually(
-            "it is a primary",
-            || admin.info("replication", "role"),
-            |role| role == "master",
-        );
+        wait_until_primary(successor);
         successor
     }
 

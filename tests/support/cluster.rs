@@ -67,22 +67,27 @@ fn claims(node: &Server) -> Vec<String> {
     claims
 }
 
-/// Makes two nodes know each other.
+/// Makes all these nodes know each other: everybody meets everybody, which is quicker than to wait until word
+/// has gone round.
 #[track_caller]
-pub fn introduce(node: &Server, other: &Server) {
-    let bus = other
-        .admin()
-        .run("CONFIG GET cluster-port")
-        .field("cluster-port")
-        .text();
-    let line = format!("CLUSTER MEET 127.0.0.1 {} {bus}", other.port());
-    assert_eq!(node.admin().run(&line), OK);
-    for node in [node, other] {
+pub fn introduce(nodes: &[&Server]) {
+    for (index, node) in nodes.iter().enumerate() {
+        let bus = node
+            .admin()
+            .run("CONFIG GET cluster-port")
+            .field("cluster-port")
+            .text();
+        let line = format!("CLUSTER MEET 127.0.0.1 {} {bus}", node.port());
+        for earlier in &nodes[..index] {
+            assert_eq!(earlier.admin().run(&line), OK);
+        }
+    }
+    for node in nodes {
         let mut admin = node.admin();
         eventually(
-            "the nodes know each other",
+            "all nodes know each other",
             || admin.run("CLUSTER NODES").text(),
-            |nodes| nodes.lines().count() == 2 && !nodes.contains("handshake"),
+            |text| text.lines().count() == nodes.len() && !text.contains("handshake"),
         );
     }
 }
@@ -112,7 +117,7 @@ pub fn start_two(key: &str) -> (Server, Server, i64) {
         let line = format!("CLUSTER SET-CONFIG-EPOCH {epoch}");
         assert_eq!(node.admin().run(&line), OK);
     }
-    introduce(&first, &second);
+    introduce(&[&first, &second]);
     wait_until_the_cluster_is_up(&first);
     wait_until_the_cluster_is_up(&second);
     wait_until_they_agree(&[&first, &second]);

@@ -75,7 +75,7 @@ pub use kinds::{take_every_kind, use_every_kind};
 pub use lease::Lease;
 pub use module::path as module_path;
 pub use process::raise_the_limit_of_open_files;
-pub use replicas::{fail_over, promote, start_with_companion, wait_for_replicas};
+pub use replicas::{fail_over, promote, start_with_companion, wait_for_replicas, wait_until_primary};
 pub use reply::{Reply, NIL, OK};
 pub use scene::Scene;
 pub use seed::seed;

@@ -35,11 +35,17 @@ pub fn promote(replica: &Server) -> Client {
 pub fn fail_over(primary: &Server, replica: &Server) -> Client {
     let line = format!("FAILOVER TO 127.0.0.1 {}", replica.port());
     assert_eq!(primary.admin().run(&line), OK);
-    let mut successor = replica.admin();
+    wait_until_primary(replica)
+}
+
+/// Waits until the server is a primary.
+#[track_caller]
+pub fn wait_until_primary(server: &Server) -> Client {
+    let mut admin = server.admin();
     eventually(
-        "the replica is the primary",
-        || successor.info("replication", "role"),
+        "it is a primary",
+        || admin.info("replication", "role"),
         |role| role == "master",
     );
-    successor
+    admin
 }
