@@ -238,10 +238,16 @@ pub fn wall_micros() -> u64 {
         Some(read) => unsafe { read() },
         None => {
             let read = api!(RedisModule_Milliseconds);
-            // SAFETY: as above.
-            let ms: i64 = unsafe { read() };
-            ms.saturating_mul(1000)
-                .saturating_add(micros_below_the_millisecond())
+            // The next millisecond may begin between the two clocks: then they are read again.
+            loop {
+                let before = micros_below_the_millisecond();
+                // SAFETY: as above.
+                let ms: i64 = unsafe { read() };
+                let after = micros_below_the_millisecond();
+                if before <= after {
+                    break ms.saturating_mul(1000).saturating_add(after);
+                }
+            }
         }
     };
     u64::try_from(micros).unwrap_or(0)

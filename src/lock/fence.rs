@@ -34,34 +34,16 @@ pub enum FenceSource {
     Counter,
 }
 
-/// How far ahead of its clock a server begins that takes over from another, in microseconds.
-pub const LEAD_US: u64 = 1_000_000;
-
 /// The last fence of this server. It only ever grows, and survives FLUSHALL.
 #[derive(Debug)]
 pub struct Register {
     last: u64,
-    /// What the clock must pass before fences follow it.
-    begin: u64,
     pub source: FenceSource,
 }
 
 impl Register {
     pub fn new(source: FenceSource) -> Register {
-        Register {
-            last: 0,
-            begin: 0,
-            source,
-        }
-    }
-
-    /// This server decides from now on, in the place of another: its fences by the clock begin
-    /// [`LEAD_US`] ahead.
-    ///
-    /// So for that long they are greater than those that the other still issues, which may not have
-    /// heard of its successor; and by that much may this clock be behind the other's.
-    pub fn take_over(&mut self, wall_us: u64) {
-        self.begin = wall_us.saturating_add(LEAD_US);
+        Register { last: 0, source }
     }
 
     /// The last fence issued or seen; 0 before the first.
@@ -69,14 +51,13 @@ impl Register {
         self.last
     }
 
-    /// The next fence: `max(last + 1, above + 1, wall clock)`, and above what
-    /// [`Register::take_over`] has begun with.
+    /// The next fence: `max(last + 1, above + 1, wall clock)`.
     ///
     /// After an `ABOVE` near 2^53 it counts on past what a double holds exactly, rather than
     /// refuse every lock of the server because one caller named a large number.
     pub fn next(&mut self, above: u64, wall_us: u64) -> Fence {
         let floor = match self.source {
-            FenceSource::Clock => wall_us.max(self.begin),
+            FenceSource::Clock => wall_us,
             FenceSource::Counter => 0,
         };
         self.last = (self.last + 1).max(above.saturating_add(1)).max(floor);
@@ -100,23 +81,6 @@ mod tests {
         assert_eq!(register.next(0, 500).get(), 1_001, "the clock stepped back");
         assert_eq!(register.next(0, 2_000).get(), 2_000);
         assert_eq!(register.next(5_000, 2_001).get(), 5_001);
-    }
-
-    #[test]
-    fn a_server_that_takes_over_begins_ahead_of_its_clock_until_that_has_caught_up() {
-        let mut register = Register::new(FenceSource::Clock);
-        register.take_over(1_000);
-        assert_eq!(register.last(), 0, "nothing is issued yet");
-        assert_eq!(register.next(0, 1_000).get(), LEAD_US + 1_000);
-        assert_eq!(register.next(0, 2_000).get(), LEAD_US + 1_001);
-        assert_eq!(register.next(0, LEAD_US + 5_000).get(), LEAD_US + 5_000);
-        register.take_over(500);
-        let next = register.next(0, LEAD_US + 5_000).get();
-        assert_eq!(next, LEAD_US + 5_001, "to take over lowers no fence");
-
-        let mut counter = Register::new(FenceSource::Counter);
-        counter.take_over(1_000);
-        assert_eq!(counter.next(0, 1_000).get(), 1);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the server's events mean for locks. All but the sweep only take notes.
 
 use super::state;
-use super::{alarm, clock, sweep, waiters};
+use super::{alarm, sweep, waiters};
 use crate::ffi::events::Events;
 use crate::ffi::Ctx;
 use crate::lock::{Answer, Place};
@@ -23,9 +23,8 @@ impl Events for ServerEvents {
         let effects = state::with(|state| {
             state.is_primary = is_primary;
             state.followers.appear();
-            match is_primary {
-                true => state.engine.fences.take_over(clock::now().wall_us),
-                false => state.engine.dismiss_all(None, Answer::Unblocked),
+            if !is_primary {
+                state.engine.dismiss_all(None, Answer::Unblocked);
             }
             state.take_effects()
         });

@@ -81,5 +81,5 @@ pub use scene::Scene;
 pub use seed::seed;
 pub use server::{in_both_protocols, in_both_protocols_with, Server};
 pub use stream::ReplicationStream;
-pub use wall_clock::{start_with_wall_clock, step_wall_clock, step_wall_clock_ms};
+pub use wall_clock::{start_with_wall_clock, step_wall_clock};
 pub use way::{rewrite, wait_for_own_file, Way, WAYS};

@@ -13,7 +13,7 @@ use super::server::Server;
 const SHIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/wall_clock.c");
 /// In the server's directory, by the shim's own account.
 const SHIFT_FILE: &str = "wall-clock-shift";
-const NANOS_PER_MS: i64 = 1_000_000;
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
 /// Starts the server with a wall clock of its own, which is right at first.
 #[track_caller]
@@ -36,14 +36,10 @@ pub fn start_with_wall_clock(builder: Builder) -> Server {
 /// Steps the server's wall clock to be this far from the right time.
 #[track_caller]
 pub fn step_wall_clock(server: &Server, seconds: i64) {
-    step_wall_clock_ms(server, seconds * 1_000);
-}
-
-pub fn step_wall_clock_ms(server: &Server, ms: i64) {
     let file = File::options()
         .write(true)
         .open(server.directory().join(SHIFT_FILE));
-    let shift = ms * NANOS_PER_MS;
+    let shift = seconds * NANOS_PER_SECOND;
     file.expect("the shim's file")
         .write_all_at(&shift.to_ne_bytes(), 0)
         .expect("a step of the clock");
